@@ -21,13 +21,13 @@ import (
 )
 
 // Own plans which pods without a controller to adopt, and which of the set's own pods to release.
-func Own(o *snapshot.Set) action.Plan {
-	p := action.Plan{EveryHold: o.EveryHold}
-	for _, pod := range o.Leaving {
+func Own(snap *snapshot.Set) action.Plan {
+	p := action.Plan{EveryHold: snap.EveryHold}
+	for _, pod := range snap.Leaving {
 		p.Add(action.Release{Pod: pod})
 	}
-	for _, pod := range o.Orphans {
-		if Adoptable(o, pod) {
+	for _, pod := range snap.Orphans {
+		if Adoptable(snap, pod) {
 			p.Add(action.Adopt{Pod: pod})
 		}
 	}
@@ -36,12 +36,12 @@ func Own(o *snapshot.Set) action.Plan {
 
 // Adoptable reports whether the set may adopt a pod that its selector matches. The pod must be able to take the place of one
 // of the set's own.
-func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
+func Adoptable(snap *snapshot.Set, pod *corev1.Pod) bool {
 	if podstate.Terminating(pod) {
 		return false
 	}
-	if o.Ordinal() {
-		_, canonical := identity.ParseOrdinal(o.Name, pod.Name)
+	if snap.Ordinal() {
+		_, canonical := identity.ParseOrdinal(snap.Name, pod.Name)
 		return canonical
 	}
 	return !podstate.Finished(pod) // a finished pod leaves only its name, and names are not scarce
@@ -49,19 +49,19 @@ func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
 
 // Recognize plans which pods to label with the update revision or the current one, or asks the API server what such a pod would
 // look like. If it plans nothing, every pod has the right label or differs from both templates.
-func Recognize(o *snapshot.Set) action.Plan {
+func Recognize(snap *snapshot.Set) action.Plan {
 	var p action.Plan
-	for r := range o.Unsteady() {
-		if !r.Active() || o.Known[r.Revision].Template != nil {
+	for r := range snap.Unsteady() {
+		if !r.Active() || snap.Known[r.Revision].Template != nil {
 			continue
 		}
-		for _, revision := range recognizable(o) {
-			answer, asked := o.Preflights[revision.Name]
+		for _, revision := range recognizable(snap) {
+			answer, asked := snap.Preflights[revision.Name]
 			if !asked || answer.Pod == nil && answer.Retry <= 0 { // both expire
 				p.Add(action.Preflight{Revision: revision.Name})
 				return p
 			}
-			if isOf(o, r, revision, answer) {
+			if isOf(snap, r, revision, answer) {
 				p.Add(action.Relabel{Pod: r.Pod, Revision: revision.Name})
 				break
 			}
@@ -72,26 +72,26 @@ func Recognize(o *snapshot.Set) action.Plan {
 
 // recognizable returns the revisions that pods may be of. A pod may have more labels and annotations than its template, so the
 // template that asks for more comes first.
-func recognizable(o *snapshot.Set) []snapshot.Revision {
+func recognizable(snap *snapshot.Set) []snapshot.Revision {
 	asks := func(r snapshot.Revision) int { return len(r.Template.Labels) + len(r.Template.Annotations) }
 	switch {
-	case !o.Rolling() || o.Current.Template == nil:
-		return []snapshot.Revision{o.Update}
-	case asks(o.Current) > asks(o.Update):
-		return []snapshot.Revision{o.Current, o.Update}
+	case !snap.Rolling() || snap.Current.Template == nil:
+		return []snapshot.Revision{snap.Update}
+	case asks(snap.Current) > asks(snap.Update):
+		return []snapshot.Revision{snap.Current, snap.Update}
 	default:
-		return []snapshot.Revision{o.Update, o.Current}
+		return []snapshot.Revision{snap.Update, snap.Current}
 	}
 }
 
 // isOf reports whether a pod equals a pod of the template of a revision, as the API server showed it. A server that has nothing against
 // such pods but shows none, because of a full quota, leaves the template to compare with.
-func isOf(o *snapshot.Set, r *snapshot.Replica, revision snapshot.Revision, answer snapshot.Preflight) bool {
+func isOf(snap *snapshot.Set, r *snapshot.Replica, revision snapshot.Revision, answer snapshot.Preflight) bool {
 	switch {
 	case answer.Pod != nil:
-		return o.Difference(r, revision, answer.Pod) == ""
+		return snap.Difference(r, revision, answer.Pod) == ""
 	case answer.Unclear():
-		return o.DifferenceAsWritten(r, revision) == ""
+		return snap.DifferenceAsWritten(r, revision) == ""
 	default:
 		return false
 	}

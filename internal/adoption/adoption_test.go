@@ -17,17 +17,17 @@ import (
 )
 
 func observe(state string, pods ...*corev1.Pod) *snapshot.Set {
-	o := snapshottest.Parse("ordinal R=3 v1", state)
-	o.Update.Template = &corev1.PodTemplateSpec{}
-	o.Update.Template.Labels = map[string]string{"app": "web"}
-	o.Known = map[string]snapshot.Revision{"v1": o.Update}
-	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
-	o.Spec.VolumeClaimTemplates[0].Name = "data"
+	snap := snapshottest.Parse("ordinal R=3 v1", state)
+	snap.Update.Template = &corev1.PodTemplateSpec{}
+	snap.Update.Template.Labels = map[string]string{"app": "web"}
+	snap.Known = map[string]snapshot.Revision{"v1": snap.Update}
+	snap.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
+	snap.Spec.VolumeClaimTemplates[0].Name = "data"
 	for i, pod := range pods {
 		pod.Spec.NodeName = "node"
-		o.Replicas[i].Pod = pod
+		snap.Replicas[i].Pod = pod
 	}
-	return o
+	return snap
 }
 
 func TestPlan(t *testing.T) {
@@ -110,9 +110,9 @@ func TestPlan(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(tt.state, tt.pods...)
-			o.Preflights = tt.preflights
-			p := adoption.Recognize(o)
+			snap := observe(tt.state, tt.pods...)
+			snap.Preflights = tt.preflights
+			p := adoption.Recognize(snap)
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

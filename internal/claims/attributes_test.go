@@ -110,14 +110,14 @@ func TestAttributes(t *testing.T) {
 			if config == "" {
 				config = "ordinal R=2 v1"
 			}
-			o := observe(config, "0:v1+ 1:v1+", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": tt.zero, "1": tt.one})
+			snap := observe(config, "0:v1+ 1:v1+", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": tt.zero, "1": tt.one})
 			if tt.class != "" {
-				o.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = &tt.class
+				snap.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = &tt.class
 			}
-			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+			if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.message, claims.Status(o)[0].Message); diff != "" {
+			if diff := cmp.Diff(tt.message, claims.Status(snap)[0].Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})
@@ -156,11 +156,11 @@ func TestGrowthTakenBack(t *testing.T) {
 			failed.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 				Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "the pool is full",
 			}}
-			o := observe("ordinal R=2 v1", "0:v1+ 1:v1+", tt.size, map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi"), "1": failed})
-			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+			snap := observe("ordinal R=2 v1", "0:v1+ 1:v1+", tt.size, map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi"), "1": failed})
+			if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.message, claims.Status(o)[0].Message); diff != "" {
+			if diff := cmp.Diff(tt.message, claims.Status(snap)[0].Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})

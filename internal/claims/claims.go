@@ -48,42 +48,42 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 }
 
 // Wanted returns the names of the claims that a pod would mount if it were created now for a replica without one.
-func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
+func Wanted(snap *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
 	var names []string
-	revision, _ := w.ComesBackAt(o, r)
-	for _, claim := range o.Known[revision].Claims {
-		names = append(names, identity.ClaimName(o.Name, claim.Name, r.ID))
+	revision, _ := w.ComesBackAt(snap, r)
+	for _, claim := range snap.Known[revision].Claims {
+		names = append(names, identity.ClaimName(snap.Name, claim.Name, r.ID))
 	}
 	return names
 }
 
 // Plan plans the changes to the claims of a set, given what happens to its pods. Its actions must come before those of the
 // pods: a pod that takes its claims with it must own them before it is deleted.
-func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
+func Plan(snap *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	var p action.Plan
-	if !o.HasClaims() {
+	if !snap.HasClaims() {
 		return p
 	}
-	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
-	if !o.Ordinal() {
+	c := planner{snap: snap, keep: RetentionOf(snap.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
+	if !snap.Ordinal() {
 		c.surplus = c.findSurplus()
 		c.findStoodIn()
 	}
-	if c.complete && !o.Ordinal() {
+	if c.complete && !snap.Ordinal() {
 		c.waiting = c.whoWaits()
 	}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
 		c.own(r, &p)
 		c.restore(r, &p)
 		c.removeSurge(r, &p)
 	}
-	change(o, &p)
+	change(snap, &p)
 	return p
 }
 
 type planner struct {
-	set     *snapshot.Set
+	snap    *snapshot.Set
 	keep    Retention
 	deleted map[types.UID]action.Cause
 	// complete is true if no identity waits for a pod.
@@ -105,8 +105,8 @@ type planner struct {
 func (c *planner) findStoodIn() {
 	active, back := 0, 0
 	var marked, others []string
-	for i := range c.set.Replicas {
-		r := &c.set.Replicas[i]
+	for i := range c.snap.Replicas {
+		r := &c.snap.Replicas[i]
 		if !r.Active() || r.Surge {
 			continue
 		}
@@ -123,7 +123,7 @@ func (c *planner) findStoodIn() {
 			others = append(others, r.ID)
 		}
 	}
-	if c.crowded = active > c.set.Limits.Replicas; c.crowded {
+	if c.crowded = active > c.snap.Limits.Replicas; c.crowded {
 		away := slices.Concat(marked, others)
 		c.stoodIn = sets.New(away[:min(back, len(away))]...)
 	}
@@ -134,8 +134,8 @@ func (c *planner) findStoodIn() {
 func (c *planner) findSurplus() sets.Set[string] {
 	have := 0
 	var terminating []string
-	for i := range c.set.Replicas {
-		switch r := &c.set.Replicas[i]; {
+	for i := range c.snap.Replicas {
+		switch r := &c.snap.Replicas[i]; {
 		case r.Pod == nil || r.Surge || c.isScaledAway(r) || !slices.ContainsFunc(r.Claims, snapshot.Stays):
 		case r.Terminating:
 			terminating = append(terminating, r.ID)
@@ -143,23 +143,23 @@ func (c *planner) findSurplus() sets.Set[string] {
 			have++
 		}
 	}
-	return sets.New(terminating[min(len(terminating), max(0, c.set.Limits.Replicas-have)):]...)
+	return sets.New(terminating[min(len(terminating), max(0, c.snap.Limits.Replicas-have)):]...)
 }
 
 // whoWaits returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
 // have claims that stay.
 func (c *planner) whoWaits() sets.Set[string] {
-	back := desired.Returning(c.set)
+	back := desired.Returning(c.snap)
 	if len(back) == 0 {
 		return nil
 	}
 	have := 0
-	for i := range c.set.Replicas {
-		if r := &c.set.Replicas[i]; r.Pod != nil && !r.Surge && !c.isScaledAway(r) && slices.ContainsFunc(r.Claims, snapshot.Stays) {
+	for i := range c.snap.Replicas {
+		if r := &c.snap.Replicas[i]; r.Pod != nil && !r.Surge && !c.isScaledAway(r) && slices.ContainsFunc(r.Claims, snapshot.Stays) {
 			have++
 		}
 	}
-	return sets.New(back[:min(len(back), max(0, c.set.Limits.Replicas-have))]...)
+	return sets.New(back[:min(len(back), max(0, c.snap.Limits.Replicas-have))]...)
 }
 
 // isSpare reports whether an identity without a pod is none that a pod comes back to.
@@ -183,7 +183,7 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 	if len(r.Claims) == 0 {
 		return
 	}
-	if r.Terminating && !c.set.Ordinal() && !c.surplus.Has(r.ID) {
+	if r.Terminating && !c.snap.Ordinal() && !c.surplus.Has(r.ID) {
 		c.unmark(r, p)
 		return // its owners were settled when it was deleted; only then was it known whether a successor gets its claims
 	}
@@ -195,10 +195,10 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 		}
 		labeled := c.isLabeled(r, claim)
 		switch {
-		case Obstacle(c.set, r, claim) != "":
+		case Obstacle(c.snap, r, claim) != "":
 		case !labeled && r.Pod != nil && Mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
-		case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.set.Ordinal()):
+		case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.snap.Ordinal()):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
 		case labeled && (left != isLeft || !c.isOwnedBy(claim, r, want)):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: reason})
@@ -211,7 +211,7 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 func (c *planner) unmark(r *snapshot.Replica, p *action.Plan) {
 	for _, claim := range r.Claims {
 		owner := metav1.GetControllerOf(claim)
-		if snapshot.Surges(claim) && !r.Surge && (owner == nil || owner.UID == c.set.UID) {
+		if snapshot.Surges(claim) && !r.Surge && (owner == nil || owner.UID == c.snap.UID) {
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: owner, Left: snapshot.Left(claim), Reason: "its pod is no surge"})
 		}
 	}
@@ -220,11 +220,11 @@ func (c *planner) unmark(r *snapshot.Replica, p *action.Plan) {
 // isLabeled reports whether a claim has the labels of the set and the identity. One without an identity has its name for it.
 func (c *planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	key := v1beta1.InstanceIDLabel
-	if c.set.Ordinal() {
+	if c.snap.Ordinal() {
 		key = v1beta1.PodIndexLabel
 	}
 	id, named := claim.Labels[key]
-	return claim.Labels[v1beta1.SetLabel] == c.set.Name && (!named || id == r.ID)
+	return claim.Labels[v1beta1.SetLabel] == c.snap.Name && (!named || id == r.ID)
 }
 
 // owner returns the controller that a claim of a replica should have; nil if none. A claim made for surge belongs to the
@@ -235,7 +235,7 @@ func (c *planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim
 	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1beta1.DeleteClaims && !c.stoodIn.Has(r.ID)):
 		return metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod")), "deleted together with the pod"
 	case surge || c.keep.WhenDeleted == v1beta1.DeleteClaims:
-		return new(Owner(c.set.Name, c.set.UID)), "retention policy"
+		return new(Owner(c.snap.Name, c.snap.UID)), "retention policy"
 	default:
 		return nil, "retention policy"
 	}
@@ -245,9 +245,9 @@ func (c *planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim
 // of its pod, or because no pod was ever made for it. With ordinals only the number decides. The mark stays on the claims of a
 // pod that came back until it is decided which pod goes for it.
 func (c *planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
-	_, blocked := c.set.Blocked[r.ID]
+	_, blocked := c.snap.Blocked[r.ID]
 	switch {
-	case c.set.Ordinal():
+	case c.snap.Ordinal():
 		return r.Pod == nil && snapshot.Left(claim)
 	case r.Pod == nil:
 		return snapshot.Left(claim) || (blocked || c.isSpare(r)) && !r.Surge
@@ -265,10 +265,10 @@ func (c *planner) isScaledAway(r *snapshot.Replica) bool {
 		return false
 	}
 	cause, goes := c.deleted[r.Pod.UID]
-	if !c.set.Ordinal() {
+	if !c.snap.Ordinal() {
 		return goes && cause == action.ScaleDown || c.surplus.Has(r.ID)
 	}
-	return c.set.Condemned(r) && (goes || r.Terminating)
+	return c.snap.Condemned(r) && (goes || r.Terminating)
 }
 
 // isOwnedBy reports whether the only reference to the set or its pod in a claim is the wanted one, as its controller. The
@@ -277,7 +277,7 @@ func (c *planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Rep
 	has := false
 	for i := range claim.OwnerReferences {
 		ref := &claim.OwnerReferences[i]
-		if ref.UID != c.set.UID && !ownedByPodOf(r, ref) {
+		if ref.UID != c.snap.UID && !ownedByPodOf(r, ref) {
 			continue
 		}
 		if has || want == nil || ref.UID != want.UID || ref.Controller == nil || !*ref.Controller {
@@ -293,8 +293,8 @@ func (c *planner) restore(r *snapshot.Replica, p *action.Plan) {
 	if !r.Active() || r.Phase != corev1.PodPending {
 		return
 	}
-	for _, claim := range c.set.Known[r.Revision].Claims {
-		name := identity.ClaimName(c.set.Name, claim.Name, r.ID)
+	for _, claim := range c.snap.Known[r.Revision].Claims {
+		name := identity.ClaimName(c.snap.Name, claim.Name, r.ID)
 		if claim.Template != nil && r.Claim(name) == nil && Mounts(r.Pod, name) {
 			p.Add(action.CreateClaims{ID: r.ID, Revision: r.Revision, Reason: "claim " + name + " is gone"})
 			return
@@ -316,13 +316,13 @@ func (c *planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
 	}
 	for _, claim := range r.Claims {
 		owner := metav1.GetControllerOfNoCopy(claim)
-		if owner == nil || owner.UID != c.set.UID || claim.DeletionTimestamp != nil {
+		if owner == nil || owner.UID != c.snap.UID || claim.DeletionTimestamp != nil {
 			continue // any client can copy labels; only an owner reference proves that a claim may go
 		}
 		if !c.hasTemplate(r, claim) {
 			continue // the template was removed, and the revision that had it is lost, but pods may want it again
 		}
-		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
+		if wait := fresh - c.snap.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
 			p.Wake(wait)
 			continue
 		}
@@ -332,9 +332,9 @@ func (c *planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
 
 // hasTemplate reports whether a revision has the template of a claim, the revision of the spec among them.
 func (c *planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
-	for _, revision := range c.set.Known {
+	for _, revision := range c.snap.Known {
 		for _, template := range revision.Claims {
-			if identity.ClaimName(c.set.Name, template.Name, r.ID) == claim.Name {
+			if identity.ClaimName(c.snap.Name, template.Name, r.ID) == claim.Name {
 				return true
 			}
 		}

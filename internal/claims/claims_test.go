@@ -56,20 +56,20 @@ var set = owner("RollSet", "web", "uid-web")
 
 // observe returns a set with one claim template and the given claims, by identity.
 func observe(config, state, size string, have map[string]*corev1.PersistentVolumeClaim) *snapshot.Set {
-	o := snapshottest.Parse(config, state)
+	snap := snapshottest.Parse(config, state)
 	template := claim("", size)
 	template.Name = "data"
-	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*template}
-	o.Known[o.Update.Name] = snapshot.RevisionOf(o.Update.Name, o.Spec)
-	o.Classes = map[string]snapshot.Class{"fast": {Expandable: true}, "fixed": {}}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	snap.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*template}
+	snap.Known[snap.Update.Name] = snapshot.RevisionOf(snap.Update.Name, snap.Spec)
+	snap.Classes = map[string]snapshot.Class{"fast": {Expandable: true}, "fixed": {}}
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
 		r.Claims = nil
 		if c := have[r.ID]; c != nil {
 			r.Claims = []*corev1.PersistentVolumeClaim{c}
 		}
 	}
-	return o
+	return snap
 }
 
 // mount makes a pod use a claim.
@@ -78,11 +78,11 @@ func mount(pod *corev1.Pod, claim string) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source}}}
 }
 
-func plan(o *snapshot.Set) string {
-	w := desired.Of(o)
-	p := claims.Plan(o, w, scale.Down(o, w))
+func plan(snap *snapshot.Set) string {
+	w := desired.Of(snap)
+	p := claims.Plan(snap, w, scale.Down(snap, w))
 	for _, a := range p.Actions { // a claim is not deleted while there is a pod with the name of its identity
-		if d, ok := a.(action.DeleteClaim); ok && d.Claim.Name != identity.ClaimName(o.Name, "data", d.ID) {
+		if d, ok := a.(action.DeleteClaim); ok && d.Claim.Name != identity.ClaimName(snap.Name, "data", d.ID) {
 			return "claim " + d.Claim.Name + " is taken for one of identity " + d.ID
 		}
 	}
@@ -234,11 +234,11 @@ func TestOwners(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(tt.config, tt.state, "1Gi", tt.claims)
-			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{
+			snap := observe(tt.config, tt.state, "1Gi", tt.claims)
+			snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{
 				WhenDeleted: tt.whenDeleted, WhenScaled: tt.whenScaled,
 			}
-			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+			if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
@@ -256,37 +256,37 @@ func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	t.Parallel()
 	surge := claim("b", "1Gi", set)
 	surge.Labels[v1beta1.SurgeLabel] = "true"
-	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": surge})
-	o.Replicas[1].Surge = true
-	o.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1beta1.DeleteClaims}
-	templates := o.Spec.VolumeClaimTemplates
-	o.Spec.VolumeClaimTemplates = nil
-	known := o.Known["v1"]
-	for name, revision := range o.Known {
+	snap := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": surge})
+	snap.Replicas[1].Surge = true
+	snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1beta1.DeleteClaims}
+	templates := snap.Spec.VolumeClaimTemplates
+	snap.Spec.VolumeClaimTemplates = nil
+	known := snap.Known["v1"]
+	for name, revision := range snap.Known {
 		revision.Claims = nil
-		o.Known[name] = revision
+		snap.Known[name] = revision
 	}
-	if diff := cmp.Diff("", plan(o)); diff != "" {
+	if diff := cmp.Diff("", plan(snap)); diff != "" {
 		t.Errorf("plan while nothing has the template (-want +got):\n%s", diff)
 	}
 	known.Claims = []snapshot.ClaimTemplate{{Name: templates[0].Name}}
-	o.Known["v1"] = known
-	if diff := cmp.Diff("delete claim data-web-b (made for surge, and no pod needs it)", plan(o)); diff != "" {
+	snap.Known["v1"] = known
+	if diff := cmp.Diff("delete claim data-web-b (made for surge, and no pod needs it)", plan(snap)); diff != "" {
 		t.Errorf("plan while a revision has the template (-want +got):\n%s", diff)
 	}
 }
 
 func TestRestore(t *testing.T) {
 	t.Parallel()
-	o := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)
-	pod := o.Replicas[0].Pod
-	o.Replicas[0].Phase = corev1.PodPending
+	snap := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)
+	pod := snap.Replicas[0].Pod
+	snap.Replicas[0].Phase = corev1.PodPending
 	mount(pod, "data-web-0")
-	if diff := cmp.Diff("create claims of 0 (claim data-web-0 is gone)", plan(o)); diff != "" {
+	if diff := cmp.Diff("create claims of 0 (claim data-web-0 is gone)", plan(snap)); diff != "" {
 		t.Errorf("plan for a pending pod (-want +got):\n%s", diff)
 	}
-	o.Replicas[0].Phase = corev1.PodRunning
-	if diff := cmp.Diff("", plan(o)); diff != "" {
+	snap.Replicas[0].Phase = corev1.PodRunning
+	if diff := cmp.Diff("", plan(snap)); diff != "" {
 		t.Errorf("plan for a running pod (-want +got):\n%s", diff)
 	}
 }
@@ -370,11 +370,11 @@ func TestGrow(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(tt.config, tt.state, "2Gi", tt.claims)
-			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+			snap := observe(tt.config, tt.state, "2Gi", tt.claims)
+			if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.message, claims.Status(o)[0].Message); diff != "" {
+			if diff := cmp.Diff(tt.message, claims.Status(snap)[0].Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})

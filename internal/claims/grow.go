@@ -22,31 +22,31 @@ type kind struct {
 	// underway reports whether the storage behind a claim is still being changed.
 	underway func(*corev1.PersistentVolumeClaim) bool
 	// due returns the write by which a claim gets the values of its template; nil if it has them.
-	due func(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim
+	due func(snap *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim
 }
 
 // change asks for what templates ask for, in the order of an update, and for no more pods at a time than an update may disturb.
-func change(o *snapshot.Set, p *action.Plan) {
-	if len(o.Spec.VolumeClaimTemplates) == 0 || o.Paused() {
+func change(snap *snapshot.Set, p *action.Plan) {
+	if len(snap.Spec.VolumeClaimTemplates) == 0 || snap.Paused() {
 		return
 	}
 	for _, k := range []kind{{isGrowing, resized}, {isModifying, modified}} {
-		k.plan(o, p)
+		k.plan(snap, p)
 	}
 }
 
 // plan plans the changes of one kind. A change that is underway is corrected at once, because it has its turn.
-func (k kind) plan(o *snapshot.Set, p *action.Plan) {
+func (k kind) plan(snap *snapshot.Set, p *action.Plan) {
 	written := map[string]bool{}
 	for _, a := range p.Actions {
-		written[action.Subject(o.Name, a)] = true
+		written[action.Subject(snap.Name, a)] = true
 	}
-	turns, others := turns(o)
+	turns, others := turns(snap)
 	others = slices.DeleteFunc(others, func(r *snapshot.Replica) bool { return !slices.ContainsFunc(r.Claims, k.underway) })
-	free := o.Limits.AtOnce() - len(others)
+	free := snap.Limits.AtOnce() - len(others)
 	var due [][]action.ChangeClaim
 	for _, r := range turns {
-		wanted := k.wanted(o, r)
+		wanted := k.wanted(snap, r)
 		// One write at a time: the second would be refused.
 		changing := slices.ContainsFunc(wanted, func(a action.ChangeClaim) bool { return written[a.Claim.Name] })
 		switch {
@@ -54,7 +54,7 @@ func (k kind) plan(o *snapshot.Set, p *action.Plan) {
 			free--
 			wanted = slices.DeleteFunc(wanted, func(a action.ChangeClaim) bool { return !k.underway(a.Claim) })
 			if !changing {
-				askFor(o, wanted, p)
+				askFor(snap, wanted, p)
 			}
 		case len(wanted) > 0 && !changing:
 			due = append(due, wanted)
@@ -64,38 +64,38 @@ func (k kind) plan(o *snapshot.Set, p *action.Plan) {
 		if free <= 0 {
 			return
 		}
-		if askFor(o, wanted, p) { // a claim that is left aside does not use up a turn
+		if askFor(snap, wanted, p) { // a claim that is left aside does not use up a turn
 			free--
 		}
 	}
 }
 
 // askFor plans the changes of the claims of a replica. It reports false if the API server refused all of them a moment ago.
-func askFor(o *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (asks bool) {
+func askFor(snap *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (asks bool) {
 	for _, a := range wanted {
 		p.Add(a)
-		asks = asks || !o.LeavesAside(action.KeyOf(a))
+		asks = asks || !snap.LeavesAside(action.KeyOf(a))
 	}
 	return asks
 }
 
 // turns returns the replicas whose claims may be changed now, in the order of an update: those at the update revision that no
 // partition holds back. It returns the other active ones too.
-func turns(o *snapshot.Set) (turns, others []*snapshot.Replica) {
+func turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 	var active []*snapshot.Replica
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() {
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Active() {
 			active = append(active, r)
 		}
 	}
-	if o.Ordinal() {
+	if snap.Ordinal() {
 		slices.SortFunc(active, rank.HighestFirst)
 	} else {
-		rank.SortByLoss(o, active)
+		rank.SortByLoss(snap, active)
 	}
-	free := max(0, len(active)-o.Partition())
+	free := max(0, len(active)-snap.Partition())
 	for i, r := range active {
-		if i < free && r.Revision == o.Update.Name {
+		if i < free && r.Revision == snap.Update.Name {
 			turns = append(turns, r)
 		} else {
 			others = append(others, r)
@@ -105,15 +105,15 @@ func turns(o *snapshot.Set) (turns, others []*snapshot.Replica) {
 }
 
 // wanted returns the changes of the claims of a replica that the templates ask for.
-func (k kind) wanted(o *snapshot.Set, r *snapshot.Replica) []action.ChangeClaim {
+func (k kind) wanted(snap *snapshot.Set, r *snapshot.Replica) []action.ChangeClaim {
 	var wanted []action.ChangeClaim
-	for i := range o.Spec.VolumeClaimTemplates {
-		template := &o.Spec.VolumeClaimTemplates[i]
-		claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
-		if claim == nil || Obstacle(o, r, claim) != "" {
+	for i := range snap.Spec.VolumeClaimTemplates {
+		template := &snap.Spec.VolumeClaimTemplates[i]
+		claim := r.Claim(identity.ClaimName(snap.Name, template.Name, r.ID))
+		if claim == nil || Obstacle(snap, r, claim) != "" {
 			continue
 		}
-		if a := k.due(o, template, claim); a != nil {
+		if a := k.due(snap, template, claim); a != nil {
 			wanted = append(wanted, *a)
 		}
 	}
@@ -121,9 +121,9 @@ func (k kind) wanted(o *snapshot.Set, r *snapshot.Replica) []action.ChangeClaim 
 }
 
 // resized returns the write by which a claim comes to request as much storage as its template; nil if it does, or cannot.
-func resized(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim {
+func resized(snap *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim {
 	want := requested(template)
-	grows := want.Cmp(requested(claim)) > 0 && hindrance(o, claim) == ""
+	grows := want.Cmp(requested(claim)) > 0 && hindrance(snap, claim) == ""
 	if !grows && !takesBack(want, claim) {
 		return nil
 	}
@@ -138,12 +138,12 @@ func takesBack(want resource.Quantity, claim *corev1.PersistentVolumeClaim) bool
 }
 
 // hindrance returns why a claim cannot grow; empty if it can.
-func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
+func hindrance(snap *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 	if claim.Status.Phase != corev1.ClaimBound {
 		return "it is not bound"
 	}
 	name, _ := ClassOf(claim)
-	class, exists := o.Classes[name]
+	class, exists := snap.Classes[name]
 	switch {
 	case name == "":
 		return "it has no storage class"
@@ -158,13 +158,13 @@ func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 
 // Unbound returns the claim that keeps a pod from being scheduled, and why it is not bound; empty if no claim can be the
 // cause.
-func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
+func Unbound(snap *snapshot.Set, r *snapshot.Replica) string {
 	for _, claim := range r.Claims {
 		if claim.Status.Phase == corev1.ClaimBound || !Mounts(r.Pod, claim.Name) {
 			continue
 		}
 		name, _ := ClassOf(claim)
-		switch class, exists := o.Classes[name]; {
+		switch class, exists := snap.Classes[name]; {
 		case name == "":
 			return fmt.Sprintf("claim %s is not bound, and it has no storage class", claim.Name)
 		case !exists:

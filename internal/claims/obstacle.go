@@ -16,20 +16,20 @@ import (
 )
 
 // Obstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
-func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
+func Obstacle(snap *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	inUse := r.Pod != nil && Mounts(r.Pod, claim.Name)
 	switch other, labeled := claim.Labels[v1beta1.SetLabel]; {
-	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
+	case owner != nil && owner.Kind == "Pod" && owner.Name == snap.PodName(r.ID) && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
-	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
+	case owner != nil && owner.UID != snap.UID && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
-	case labeled && other != o.Name && (!inUse || identity.Names(claim.Name, other)): // else a user has changed the label
+	case labeled && other != snap.Name && (!inUse || identity.Names(claim.Name, other)): // else a user has changed the label
 		return fmt.Sprintf("claim %s belongs to the set %s; rename the claim template, or, if the data is this set's, give the claim the label %s=%s",
-			claim.Name, other, v1beta1.SetLabel, o.Name)
-	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !inUse:
+			claim.Name, other, v1beta1.SetLabel, snap.Name)
+	case !labeled && contradicts(snap.Spec.Selector, claim.Labels) && !inUse:
 		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
-			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1beta1.SetLabel, o.Name)
+			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1beta1.SetLabel, snap.Name)
 	case claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
 	default:

@@ -57,12 +57,12 @@ func TestObstacle(t *testing.T) {
 			t.Parallel()
 			c := claim("0", "1Gi")
 			tt.change(c)
-			o := observe("ordinal R=1 v1", "0:-", "1Gi", nil)
-			o.Spec.Selector = &metav1.LabelSelector{
+			snap := observe("ordinal R=1 v1", "0:-", "1Gi", nil)
+			snap.Spec.Selector = &metav1.LabelSelector{
 				MatchLabels:      map[string]string{"app": "web"},
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"db"}}},
 			}
-			if diff := cmp.Diff(tt.want, claims.Obstacle(o, &o.Replicas[0], c)); diff != "" {
+			if diff := cmp.Diff(tt.want, claims.Obstacle(snap, &snap.Replicas[0], c)); diff != "" {
 				t.Errorf("obstacle (-want +got):\n%s", diff)
 			}
 		})

@@ -17,19 +17,19 @@ import (
 
 // Status returns, for each claim template, how many claims of the set's pods match it. It explains the first that does not; one that
 // merely waits for its turn only if no other does not match.
-func Status(o *snapshot.Set) []v1beta1.VolumeClaimStatus {
+func Status(snap *snapshot.Set) []v1beta1.VolumeClaimStatus {
 	var all []v1beta1.VolumeClaimStatus
-	for i := range o.Spec.VolumeClaimTemplates {
-		template := &o.Spec.VolumeClaimTemplates[i]
+	for i := range snap.Spec.VolumeClaimTemplates {
+		template := &snap.Spec.VolumeClaimTemplates[i]
 		s, waiting := v1beta1.VolumeClaimStatus{Name: template.Name}, false
-		for j := range o.Replicas {
-			r := &o.Replicas[j]
-			claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
+		for j := range snap.Replicas {
+			r := &snap.Replicas[j]
+			claim := r.Claim(identity.ClaimName(snap.Name, template.Name, r.ID))
 			if claim == nil || !r.Active() {
 				continue
 			}
 			s.Claims++
-			switch why, waits := mismatch(o, template, claim); {
+			switch why, waits := mismatch(snap, template, claim); {
 			case why == "":
 				s.MatchingClaims++
 			case s.Message == "", waiting && !waits:
@@ -43,11 +43,11 @@ func Status(o *snapshot.Set) []v1beta1.VolumeClaimStatus {
 
 // mismatch describes how a claim differs from its template and what happens next; empty if it does not differ. waits is true if it
 // changes when its pod's turn comes.
-func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) (why string, waits bool) {
-	if why := cmp.Or(otherSize(o, template, claim), otherAttributes(template, claim)); why != "" {
+func mismatch(snap *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) (why string, waits bool) {
+	if why := cmp.Or(otherSize(snap, template, claim), otherAttributes(template, claim)); why != "" {
 		return why, false
 	}
-	if next := cmp.Or(nextSize(o, template, claim), nextAttributes(template, claim)); next != "" {
+	if next := cmp.Or(nextSize(snap, template, claim), nextAttributes(template, claim)); next != "" {
 		return next + " when its pod's turn comes", true
 	}
 	switch {
@@ -62,8 +62,8 @@ func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) (w
 }
 
 // nextSize describes how the storage of a claim is about to change; empty if it is not.
-func nextSize(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
-	next := resized(o, template, claim)
+func nextSize(snap *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
+	next := resized(snap, template, claim)
 	have, capacity := requested(claim), claim.Status.Capacity[corev1.ResourceStorage]
 	switch {
 	case next == nil:
@@ -76,11 +76,11 @@ func nextSize(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) st
 }
 
 // otherSize describes how the storage of a claim differs from its template, if no write of the set changes that; empty if it does not.
-func otherSize(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
+func otherSize(snap *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
 	want, have := requested(template), requested(claim)
 	capacity := claim.Status.Capacity[corev1.ResourceStorage]
 	switch {
-	case resized(o, template, claim) != nil:
+	case resized(snap, template, claim) != nil:
 		return ""
 	case want.Cmp(have) < 0 && want.Cmp(capacity) == 0:
 		return fmt.Sprintf("it requests %s and has %s, and the API server takes a growth back only to more than that; "+
@@ -88,7 +88,7 @@ func otherSize(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) s
 	case want.Cmp(have) < 0:
 		return fmt.Sprintf("it requests %s and the template %s; a claim cannot shrink, only new claims get the smaller size", &have, &want)
 	case want.Cmp(have) > 0:
-		return fmt.Sprintf("it cannot grow from %s to %s: %s", &have, &want, hindrance(o, claim))
+		return fmt.Sprintf("it cannot grow from %s to %s: %s", &have, &want, hindrance(snap, claim))
 	case claim.Status.Phase != corev1.ClaimBound || capacity.Cmp(want) >= 0:
 		return ""
 	}

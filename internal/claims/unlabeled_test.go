@@ -49,14 +49,14 @@ func TestUnlabeled(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe("ordinal R=1 v1", tt.state, tt.size, map[string]*corev1.PersistentVolumeClaim{"0": unlabeled("0"), "1": unlabeled("1")})
-			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
-			for i := range o.Replicas {
-				if r := &o.Replicas[i]; tt.mounted {
+			snap := observe("ordinal R=1 v1", tt.state, tt.size, map[string]*corev1.PersistentVolumeClaim{"0": unlabeled("0"), "1": unlabeled("1")})
+			snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
+			for i := range snap.Replicas {
+				if r := &snap.Replicas[i]; tt.mounted {
 					mount(r.Pod, "data-web-"+r.ID)
 				}
 			}
-			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+			if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
@@ -82,10 +82,10 @@ func TestUnbound(t *testing.T) {
 			t.Parallel()
 			c := claim("0", "1Gi")
 			c.Status.Phase, c.Spec.StorageClassName = tt.phase, &tt.class
-			o := observe("ordinal R=1 v1", "0:v1.", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": c})
-			o.Classes = map[string]snapshot.Class{"fast": {Immediate: true}, "late": {}}
-			mount(o.Replicas[0].Pod, c.Name)
-			if got := claims.Unbound(o, &o.Replicas[0]); got != tt.want {
+			snap := observe("ordinal R=1 v1", "0:v1.", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": c})
+			snap.Classes = map[string]snapshot.Class{"fast": {Immediate: true}, "late": {}}
+			mount(snap.Replicas[0].Pod, c.Name)
+			if got := claims.Unbound(snap, &snap.Replicas[0]); got != tt.want {
 				t.Errorf("Unbound = %q, want %q", got, tt.want)
 			}
 		})

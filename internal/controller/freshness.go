@@ -33,7 +33,7 @@ import (
 // process.
 func (s *step) outdated(ctx context.Context, live client.Reader, store *expectations.Store) (time.Duration, error) {
 	m := s.memory
-	if m.sawStatus || m.revisions.New || s.observed.Rollout.Next == nil && !slices.ContainsFunc(s.plan.Actions, isCreate) {
+	if m.sawStatus || m.revisions.New || s.snap.Rollout.Next == nil && !slices.ContainsFunc(s.plan.Actions, isCreate) {
 		return 0, nil
 	}
 	if wait := s.writes.Wait(asking()); wait > 0 {

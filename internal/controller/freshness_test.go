@@ -182,7 +182,7 @@ func TestOutdated(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &step{view: empty(t), observed: &snapshot.Set{}, plan: tt.plan}
+			s := &step{view: empty(t), snap: &snapshot.Set{}, plan: tt.plan}
 			s.Set.ResourceVersion = "7"
 			live := showing{set: s.Set.DeepCopy()}
 			if tt.change != nil {
@@ -204,7 +204,7 @@ func TestOutdated(t *testing.T) {
 
 func TestASetThatIsGoneIsAskedForLessAndLessOften(t *testing.T) {
 	t.Parallel()
-	s := &step{view: empty(t), observed: &snapshot.Set{}, plan: action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}}
+	s := &step{view: empty(t), snap: &snapshot.Set{}, plan: action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}}
 	gone := &asked{}
 	var waits []time.Duration
 	for range 4 {

@@ -38,19 +38,19 @@ type takenNames struct {
 
 // blocked returns the identities that were found taken when a pod was last created, for as long as the cache shows why, or
 // until it is time to try again. Those that have a pod are forgotten.
-func (n takenNames) blocked(ctx context.Context, o *snapshot.Set) map[string]snapshot.Block {
+func (n takenNames) blocked(ctx context.Context, snap *snapshot.Set) map[string]snapshot.Block {
 	if len(n.memory.taken) == 0 {
 		return nil
 	}
-	for i := range o.Replicas {
-		replica := &o.Replicas[i]
+	for i := range snap.Replicas {
+		replica := &snap.Replicas[i]
 		if _, taken := n.memory.taken[replica.ID]; taken && replica.Pod != nil {
 			n.forget(replica.ID)
 		}
 	}
 	blocked := map[string]snapshot.Block{}
 	for id, remembered := range n.memory.taken {
-		if b, ok := n.stillTaken(ctx, o, id); ok {
+		if b, ok := n.stillTaken(ctx, snap, id); ok {
 			blocked[id] = b
 			continue
 		}
@@ -71,18 +71,18 @@ func (n takenNames) forget(id string) {
 }
 
 // stillTaken asks the cache whether the name of an identity, or of one of its claims, is still taken.
-func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) (snapshot.Block, bool) {
+func (n takenNames) stillTaken(ctx context.Context, snap *snapshot.Set, id string) (snapshot.Block, bool) {
 	if pod, err := n.pods.Named(ctx, n.pod(id)); err == nil && pod != nil && !metav1.IsControlledBy(pod, n.Set) {
 		return snapshot.Block{Reason: podcontrol.TakenBy(pod)}, true // its deletion leads here
 	}
-	_, ordinal := observe.Identify(n.Set, o.PodName(id))
+	_, ordinal := observe.Identify(n.Set, snap.PodName(id))
 	replica := &snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: ordinal}}
-	for _, name := range claims.Wanted(o, desired.Of(o), replica) {
+	for _, name := range claims.Wanted(snap, desired.Of(snap), replica) {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := n.cache.Get(ctx, client.ObjectKey{Namespace: n.Set.Namespace, Name: name}, claim); err != nil {
 			continue
 		}
-		if why := claims.Obstacle(o, replica, claim); why != "" {
+		if why := claims.Obstacle(snap, replica, claim); why != "" {
 			return snapshot.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
 		}
 	}
@@ -91,8 +91,8 @@ func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) 
 
 // mark marks claim-only identities whose pod name is held by a pod that the set does not own. It matters only where such claims
 // are deleted; elsewhere there may be many.
-func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
-	for replica := range o.Unsteady() {
+func (n takenNames) mark(ctx context.Context, snap *snapshot.Set) {
+	for replica := range snap.Unsteady() {
 		if replica.Pod == nil && replica.Surge {
 			pod, err := n.pods.Named(ctx, n.pod(replica.ID))
 			replica.NameTaken = pod != nil || err != nil

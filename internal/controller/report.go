@@ -60,7 +60,7 @@ func (r *reporter) report(ctx context.Context, s *step) time.Duration {
 	report := status.Compute(s.statusInput())
 	s.memory.reports.progress = report.Progress
 	r.metrics.Observed(metrics.Observation{
-		Set: client.ObjectKeyFromObject(s.Set), Status: &report.Status, Blocking: string(report.Blocking), Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.Now,
+		Set: client.ObjectKeyFromObject(s.Set), Status: &report.Status, Blocking: string(report.Blocking), Replicas: s.snap.Limits.Replicas, Update: s.snap.Update.Name, Now: s.Now,
 	}, &s.memory.reports.metrics)
 	r.mark(ctx, s, report)
 	wait := action.Sooner(s.plan.RequeueAfter, report.RequeueAfter)
@@ -86,15 +86,15 @@ func (r *reporter) writeInTime(ctx context.Context, s *step, report status.Repor
 // statusInput returns the input of the status.
 func (s *step) statusInput() status.Input {
 	in := status.Input{
-		Set:            s.observed,
+		Snap:           s.snap,
 		Generation:     s.Set.Generation,
 		Previous:       &s.Set.Status,
 		Plan:           s.plan,
 		Deleting:       s.deleting(),
-		Aborts:         revision.Aborts(s.Set, s.observed.Update.Name),
+		Aborts:         revision.Aborts(s.Set, s.snap.Update.Name),
 		Failure:        s.refusedWrite(),
 		CollisionCount: s.memory.revisions.Collisions,
-		VolumeClaims:   claims.Status(s.observed),
+		VolumeClaims:   claims.Status(s.snap),
 		Progress:       s.memory.reports.progress,
 	}
 	if s.invalid != nil {
@@ -166,8 +166,8 @@ func (r *reporter) patchStatus(ctx context.Context, seen *v1beta1.RollSet, wante
 func (r *reporter) mark(ctx context.Context, s *step, report status.Report) {
 	switch {
 	case report.Verdict != "":
-		r.revisions.Reject(ctx, s.revisions, s.observed, report.Verdict)
-	case !s.undecided() && s.observed.Proves() && !s.plan.Moves(): // pods that move away from it were there a moment ago
-		r.revisions.Prove(ctx, s.revisions, s.observed)
+		r.revisions.Reject(ctx, s.revisions, s.snap, report.Verdict)
+	case !s.undecided() && s.snap.Proves() && !s.plan.Moves(): // pods that move away from it were there a moment ago
+		r.revisions.Prove(ctx, s.revisions, s.snap)
 	}
 }

@@ -38,10 +38,10 @@ type step struct {
 	// found says which revisions the set has, and failure what kept them from being recorded: then nothing is planned.
 	found   revision.Resolution
 	failure error
-	// observed is the snapshot, plan what the planners planned on it, and result the result of the plan.
-	observed *snapshot.Set
-	plan     action.Plan
-	result   podcontrol.Result
+	// snap is the snapshot, plan what the planners planned on it, and result the result of the plan.
+	snap   *snapshot.Set
+	plan   action.Plan
+	result podcontrol.Result
 	// wrote is how many pods wait for the writes.
 	wrote int
 }
@@ -109,9 +109,9 @@ func (r *Reconciler) observe(ctx context.Context, s *step) (ctrl.Result, error) 
 	in := r.seen(s)
 	in.Resolution, in.Gone = s.found, r.router.TakeGone(s.Set.UID)
 	in.FinishedWait, in.Preflights = s.writes.ReplaceWait(s.found.Update.Name), s.answers(s.found.Update.Name)
-	s.observed = observe.Snapshot(in, &s.memory.seen)
-	maps.Copy(s.observed.Blocked, s.names.blocked(ctx, s.observed))
-	s.names.mark(ctx, s.observed)
+	s.snap = observe.Snapshot(in, &s.memory.seen)
+	maps.Copy(s.snap.Blocked, s.names.blocked(ctx, s.snap))
+	s.names.mark(ctx, s.snap)
 	return ctrl.Result{}, nil
 }
 
@@ -127,7 +127,7 @@ func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
 	if s.undecided() {
 		return ctrl.Result{}, nil
 	}
-	s.plan = plan.Next(s.observed)
+	s.plan = plan.Next(s.snap)
 	if wait, err := s.outdated(ctx, r.Live, r.Expectations); wait > 0 || err != nil {
 		return later(wait), err
 	}
@@ -159,7 +159,7 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	if s.undecided() {
 		return ctrl.Result{}
 	}
-	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
+	s.result = r.pods().Apply(ctx, s.Set, s.snap, s.plan)
 	r.remember(s)
 	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
 		return atOnce() // what is to be done depends on the answers, and no event brings them
@@ -179,8 +179,8 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 func (r *Reconciler) remember(s *step) {
 	for _, a := range s.result.Attempts {
 		s.writes.Attempted(a, s.result.NamespaceGone)
-		if a.Key.Verb == attempt.Creating && attempt.IsAltered(a.Err) && !s.observed.Ordinal() { // its name was given out
-			r.router.NoteGone(s.Set.UID, s.observed.PodName(a.Key.Object))
+		if a.Key.Verb == attempt.Creating && attempt.IsAltered(a.Err) && !s.snap.Ordinal() { // its name was given out
+			r.router.NoteGone(s.Set.UID, s.snap.PodName(a.Key.Object))
 		}
 	}
 	s.memory.seen.Planned(&s.plan)
@@ -194,14 +194,14 @@ func (r *Reconciler) remember(s *step) {
 		return ok && d.Cause == action.Finished && podstate.EndedSoon(d.Pod, s.Now)
 	}
 	if s.result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, ended) {
-		s.writes.EndedSoon(s.observed.Update.Name)
+		s.writes.EndedSoon(s.snap.Update.Name)
 	}
 	s.rememberPreflights(s.result.Preflights)
 	if s.result.Creates.Done > 0 {
 		s.rememberMade()
 	}
 	s.names.remember(s.result.Blocked)
-	s.forgetPreflights(s.observed.Update.Name)
+	s.forgetPreflights(s.snap.Update.Name)
 	s.memory.seen.Decoder.Keep(s.Revisions)
 	s.memory.revisions.Keep(s.Revisions)
 	r.Metrics.Wrote(s.result.Creates, s.result.Deletes, s.result.Updates)

@@ -26,17 +26,17 @@ func (r *reporter) tellStep(s *step, now *v1beta1.RolloutStatus) {
 	case begins:
 		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1beta1.ReasonStepStarted, "Step",
 			"Step %d of %d of revision %s begins: %d of %d pods", now.Step, now.Steps, now.Revision,
-			s.observed.Limits.Steps[now.Step-1], s.observed.Limits.Replicas)
+			s.snap.Limits.Steps[now.Step-1], s.snap.Limits.Replicas)
 	case before.Phase == now.Phase:
 	case now.Phase == v1beta1.RolloutGated:
 		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1beta1.ReasonAwaitingGate, "Step",
-			"Step %d of %d of revision %s waits for gate %s", now.Step, now.Steps, now.Revision, strings.Join(s.observed.Rollout.Closed, ", "))
-	case now.Phase == v1beta1.RolloutPaused && !s.observed.Paused():
+			"Step %d of %d of revision %s waits for gate %s", now.Step, now.Steps, now.Revision, strings.Join(s.snap.Rollout.Closed, ", "))
+	case now.Phase == v1beta1.RolloutPaused && !s.snap.Paused():
 		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1beta1.ReasonAwaitingPromotion, "Step",
 			"Step %d of %d of revision %s waits for annotation %s=%s/%d", now.Step, now.Steps, now.Revision,
 			v1beta1.PromoteAnnotation, now.Revision, now.Step)
 	case now.Phase == v1beta1.RolloutFailed:
 		r.events.Eventf(s.Set, nil, corev1.EventTypeWarning, v1beta1.ReasonStepFailed, "Step",
-			"Step %d of %d of revision %s failed: %s", now.Step, now.Steps, now.Revision, s.observed.Rollout.Failure)
+			"Step %d of %d of revision %s failed: %s", now.Step, now.Steps, now.Revision, s.snap.Rollout.Failure)
 	}
 }

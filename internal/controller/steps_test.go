@@ -20,8 +20,8 @@ func TestStepEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &reporter{events: recorder}
 	set := &v1beta1.RollSet{}
-	observed := &snapshot.Set{Spec: &set.Spec, Limits: snapshot.Limits{Replicas: 8, Steps: []int{1, 2}}}
-	observed.Rollout.Closed, observed.Rollout.Failure = []string{"Errors", "Smoke"}, "gate Errors is False: 3%"
+	snap := &snapshot.Set{Spec: &set.Spec, Limits: snapshot.Limits{Replicas: 8, Steps: []int{1, 2}}}
+	snap.Rollout.Closed, snap.Rollout.Failure = []string{"Errors", "Smoke"}, "gate Errors is False: 3%"
 	at := func(step int32, phase v1beta1.RolloutPhase) *v1beta1.RolloutStatus {
 		return &v1beta1.RolloutStatus{Revision: "web-b", Step: step, Steps: 2, Phase: phase}
 	}
@@ -40,7 +40,7 @@ func TestStepEvents(t *testing.T) {
 		{at(0, v1beta1.RolloutFailed), ""}, // the verdict is told of with the revision
 		{nil, ""},
 	} {
-		r.tellStep(&step{view: &view{Objects: snapshot.Objects{Set: set}}, observed: observed}, next.status)
+		r.tellStep(&step{view: &view{Objects: snapshot.Objects{Set: set}}, snap: snap}, next.status)
 		set.Status.Rollout = next.status
 		got := ""
 		select {

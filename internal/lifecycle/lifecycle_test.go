@@ -22,7 +22,7 @@ import (
 // observe returns a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer,
 // and ! for one that has failed.
 func observe(hook, state, marks string) *snapshot.Set {
-	o := snapshottest.Parse("random R=1 v1", "a:v1+")
+	snap := snapshottest.Parse("random R=1 v1", "a:v1+")
 	name, withdraws := strings.CutSuffix(hook, "!")
 	h := &v1beta1.LifecycleHook{
 		LabelsHandler:     map[string]string{"example.com/hook": "on"},
@@ -31,13 +31,13 @@ func observe(hook, state, marks string) *snapshot.Set {
 	}
 	switch name {
 	case "preNormal":
-		o.Spec.Lifecycle = &v1beta1.Lifecycle{PreNormal: h}
+		snap.Spec.Lifecycle = &v1beta1.Lifecycle{PreNormal: h}
 	case "inPlaceUpdate":
-		o.Spec.Lifecycle = &v1beta1.Lifecycle{InPlaceUpdate: h}
+		snap.Spec.Lifecycle = &v1beta1.Lifecycle{InPlaceUpdate: h}
 	case "preDelete":
-		o.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: h}
+		snap.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: h}
 	}
-	r := &o.Replicas[0]
+	r := &snap.Replicas[0]
 	r.Pod.Labels = map[string]string{}
 	if state != "" {
 		r.Pod.Labels[v1beta1.LifecycleStateLabel] = state
@@ -50,21 +50,21 @@ func observe(hook, state, marks string) *snapshot.Set {
 	}
 	r.Finished = strings.Contains(marks, "!")
 	r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
-	show(o)
-	return o
+	show(snap)
+	return snap
 }
 
 // show sets what a snapshot says about the hook of the only pod.
-func show(o *snapshot.Set) {
-	r := &o.Replicas[0]
-	r.State = lifecycle.StateOf(o.Spec, r.Pod)
-	r.Hook, r.Overdue = lifecycle.Wait(o.Spec, r.Pod, o.Now)
+func show(snap *snapshot.Set) {
+	r := &snap.Replicas[0]
+	r.State = lifecycle.StateOf(snap.Spec, r.Pod)
+	r.Hook, r.Overdue = lifecycle.Wait(snap.Spec, r.Pod, snap.Now)
 }
 
 // planned returns the plan for a set of one pod with which the planners want to do something.
-func planned(o *snapshot.Set, do string) action.Plan {
+func planned(snap *snapshot.Set, do string) action.Plan {
 	restart := inplace.Change{Images: map[string]string{"app": "v2"}, Restarts: []string{"app"}}
-	pod := o.Replicas[0].Pod
+	pod := snap.Replicas[0].Pod
 	var p action.Plan
 	switch do {
 	case "delete":
@@ -78,7 +78,7 @@ func planned(o *snapshot.Set, do string) action.Plan {
 	case "ask":
 		p.Add(action.Preflight{Revision: "v2"})
 	}
-	hooks := lifecycle.New(o)
+	hooks := lifecycle.New(snap)
 	p = hooks.Apply(p)
 	hooks.Keep(&desired.State{}, p)
 	p.Join(hooks.Settle())
@@ -170,8 +170,8 @@ func TestHooks(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(tt.hook, tt.state, tt.marks)
-			p := planned(o, tt.do)
+			snap := observe(tt.hook, tt.state, tt.marks)
+			p := planned(snap, tt.do)
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -196,9 +196,9 @@ func TestKeep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe("inPlaceUpdate", "PreparingUpdate", "L")
-			o.Preflights = map[string]snapshot.Preflight{"v2": tt.answer}
-			r := &o.Replicas[0]
+			snap := observe("inPlaceUpdate", "PreparingUpdate", "L")
+			snap.Preflights = map[string]snapshot.Preflight{"v2": tt.answer}
+			r := &snap.Replicas[0]
 			r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
 			if tt.closed {
 				r.Gate.Status = corev1.ConditionFalse
@@ -207,7 +207,7 @@ func TestKeep(t *testing.T) {
 			if tt.opens {
 				update.Add(action.OpenGate{Pod: r.Pod})
 			}
-			hooks := lifecycle.New(o)
+			hooks := lifecycle.New(snap)
 			hooks.Keep(&desired.State{Candidates: []desired.Candidate{{Replica: r, To: "v2"}}}, update)
 			p := hooks.Settle()
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
@@ -220,18 +220,18 @@ func TestKeep(t *testing.T) {
 // TestApplyMarksUpdates checks that the patch of an update also writes the state, and does not change the input.
 func TestApplyMarksUpdates(t *testing.T) {
 	t.Parallel()
-	o := observe("inPlaceUpdate", "PreparingUpdate", "")
+	snap := observe("inPlaceUpdate", "PreparingUpdate", "")
 	shared := map[string]string{"tier": "front"}
 	change := inplace.Change{Restarts: []string{"app"}, Labels: inplace.Keys{Set: shared}}
-	p := lifecycle.New(o).Apply(action.Plan{Actions: []action.Action{
-		action.UpdateInPlace{Pod: o.Replicas[0].Pod, Revision: "v2", Change: change},
+	p := lifecycle.New(snap).Apply(action.Plan{Actions: []action.Action{
+		action.UpdateInPlace{Pod: snap.Replicas[0].Pod, Revision: "v2", Change: change},
 	}})
 	got, _ := p.Actions[0].(action.UpdateInPlace)
 	want := map[string]string{"tier": "front", v1beta1.LifecycleStateLabel: "Updating"}
 	if diff := cmp.Diff(want, got.Change.Labels.Set); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	date := lifecycle.Record(v1beta1.LifecycleUpdating, o.Now, snapshot.Passed{})
+	date := lifecycle.Record(v1beta1.LifecycleUpdating, snap.Now, snapshot.Passed{})
 	if got := got.Change.Annotations.Set[v1beta1.LifecycleSinceAnnotation]; got != date {
 		t.Errorf("the date of the state is %q, want %q", got, date)
 	}
@@ -243,13 +243,13 @@ func TestApplyMarksUpdates(t *testing.T) {
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	for marks, want := range map[string]v1beta1.LifecycleState{"": "PreparingNormal", "L": "PreparingNormal", "LF": ""} {
-		o := observe("preNormal", "", marks)
-		if got := lifecycle.First(o.Spec, o.Replicas[0].Pod); got != want {
+		snap := observe("preNormal", "", marks)
+		if got := lifecycle.First(snap.Spec, snap.Replicas[0].Pod); got != want {
 			t.Errorf("First(%q) = %q, want %q", marks, got, want)
 		}
 	}
-	o := observe("preDelete", "", "")
-	if got := lifecycle.First(o.Spec, o.Replicas[0].Pod); got != "" {
+	snap := observe("preDelete", "", "")
+	if got := lifecycle.First(snap.Spec, snap.Replicas[0].Pod); got != "" {
 		t.Errorf("First() without the hook = %q", got)
 	}
 }

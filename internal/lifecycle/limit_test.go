@@ -17,8 +17,8 @@ import (
 )
 
 // limit gives the only hook of a set a limit of 60 seconds, without finalizers.
-func limit(o *snapshot.Set, policy v1beta1.HookTimeoutPolicy) *v1beta1.LifecycleHook {
-	for _, h := range []*v1beta1.LifecycleHook{o.Spec.Lifecycle.PreNormal, o.Spec.Lifecycle.InPlaceUpdate, o.Spec.Lifecycle.PreDelete} {
+func limit(snap *snapshot.Set, policy v1beta1.HookTimeoutPolicy) *v1beta1.LifecycleHook {
+	for _, h := range []*v1beta1.LifecycleHook{snap.Spec.Lifecycle.PreNormal, snap.Spec.Lifecycle.InPlaceUpdate, snap.Spec.Lifecycle.PreDelete} {
 		if h != nil {
 			h.TimeoutSeconds, h.OnTimeout, h.FinalizersHandler = new(int32(60)), policy, nil
 			return h
@@ -28,12 +28,12 @@ func limit(o *snapshot.Set, policy v1beta1.HookTimeoutPolicy) *v1beta1.Lifecycle
 }
 
 // dated writes when the only pod entered its state: as the controller writes it, if the text is a duration before now.
-func dated(o *snapshot.Set, since string) {
-	pod := o.Replicas[0].Pod
+func dated(snap *snapshot.Set, since string) {
+	pod := snap.Replicas[0].Pod
 	ago, err := time.ParseDuration(since)
 	if err == nil {
-		since = lifecycle.Record(v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel]), o.Now.Add(-ago), snapshot.Passed{})
-		pod.CreationTimestamp = metav1.NewTime(o.Now.Add(-ago))
+		since = lifecycle.Record(v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel]), snap.Now.Add(-ago), snapshot.Passed{})
+		pod.CreationTimestamp = metav1.NewTime(snap.Now.Add(-ago))
 	}
 	if since != "" {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1beta1.LifecycleSinceAnnotation, since)
@@ -149,15 +149,15 @@ func TestLimits(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(tt.hook, tt.state, tt.marks)
-			h := limit(o, tt.policy)
+			snap := observe(tt.hook, tt.state, tt.marks)
+			h := limit(snap, tt.policy)
 			if tt.edit != nil {
 				tt.edit(h)
 			}
-			dated(o, tt.since)
-			show(o)
-			p := planned(o, tt.do)
-			if diff := cmp.Diff(at(o.Now, tt.want), p.String()); diff != "" {
+			dated(snap, tt.since)
+			show(snap)
+			p := planned(snap, tt.do)
+			if diff := cmp.Diff(at(snap.Now, tt.want), p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 			if p.RequeueAfter != tt.wantWake {
@@ -211,14 +211,14 @@ func TestPassed(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(tt.hook, tt.state, tt.marks)
-			limit(o, v1beta1.ProceedOnTimeout)
-			dated(o, tt.since)
-			pod := o.Replicas[0].Pod
+			snap := observe(tt.hook, tt.state, tt.marks)
+			limit(snap, v1beta1.ProceedOnTimeout)
+			dated(snap, tt.since)
+			pod := snap.Replicas[0].Pod
 			if !tt.deleted.IsZero() {
 				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.NewTime(tt.deleted.Add(30*time.Second))), new(int64(30))
 			}
-			if diff := cmp.Diff(tt.want, lifecycle.Passed(o.Spec, pod)); diff != "" {
+			if diff := cmp.Diff(tt.want, lifecycle.Passed(snap.Spec, pod)); diff != "" {
 				t.Errorf("Passed() (-want +got):\n%s", diff)
 			}
 		})

@@ -18,7 +18,7 @@ import (
 
 // Hooks holds the hooks of a set while a plan is made for it.
 type Hooks struct {
-	set      *snapshot.Set
+	snap     *snapshot.Set
 	replicas map[types.UID]*snapshot.Replica
 	// prepared holds the pods whose pending deletion or update is still wanted.
 	prepared map[types.UID]bool
@@ -27,13 +27,13 @@ type Hooks struct {
 }
 
 // New returns the hooks of a set.
-func New(o *snapshot.Set) *Hooks {
-	h := &Hooks{set: o, replicas: map[types.UID]*snapshot.Replica{}, prepared: map[types.UID]bool{}}
-	if o.Spec.Lifecycle == nil {
+func New(snap *snapshot.Set) *Hooks {
+	h := &Hooks{snap: snap, replicas: map[types.UID]*snapshot.Replica{}, prepared: map[types.UID]bool{}}
+	if snap.Spec.Lifecycle == nil {
 		return h
 	}
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil {
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Pod != nil {
 			h.replicas[r.Pod.UID] = r
 		}
 	}
@@ -42,7 +42,7 @@ func New(o *snapshot.Set) *Hooks {
 
 // Apply removes the actions that hooks hold from a plan, and adds the actions that prepare the pods for them.
 func (h *Hooks) Apply(p action.Plan) action.Plan {
-	if h.set.Spec.Lifecycle == nil {
+	if h.snap.Spec.Lifecycle == nil {
 		return p
 	}
 	applied := action.Plan{Held: p.Held, Aside: p.Aside, RequeueAfter: p.RequeueAfter, EveryHold: p.EveryHold}
@@ -81,12 +81,12 @@ func (h *Hooks) delete(a action.Delete, p *action.Plan) {
 
 // waitIn returns what a pod waits for, now that it is in a state or is to enter it.
 func (h *Hooks) waitIn(pod *corev1.Pod, state v1beta1.LifecycleState) wait {
-	return waitIn(h.set.Spec, pod, state, h.set.Now)
+	return waitIn(h.snap.Spec, pod, state, h.snap.Now)
 }
 
 // update lets an update in place through if it restarts nothing, or if no hook holds it.
 func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
-	used := hookOf(h.set.Spec, v1beta1.LifecycleUpdating).LifecycleHook != nil
+	used := hookOf(h.snap.Spec, v1beta1.LifecycleUpdating).LifecycleHook != nil
 	if !used || !a.Change.NeedsRestart() {
 		p.Add(a)
 		return
@@ -95,7 +95,7 @@ func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
 		a.Passed = h.waitIn(a.Pod, v1beta1.LifecyclePreparingUpdate).passed()
 		a.Change.Labels.Set = with(a.Change.Labels.Set, v1beta1.LifecycleStateLabel, string(v1beta1.LifecycleUpdating))
 		a.Change.Annotations.Set = with(a.Change.Annotations.Set, v1beta1.LifecycleSinceAnnotation,
-			Record(v1beta1.LifecycleUpdating, h.set.Now, a.Passed))
+			Record(v1beta1.LifecycleUpdating, h.snap.Now, a.Passed))
 		p.Add(a)
 	}
 }
@@ -137,10 +137,10 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 // pods whose move the API server refuses, if no other pod could move in their place. Without an answer to a preflight it is not known
 // whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
-	if h.set.Spec.Lifecycle == nil {
+	if h.snap.Spec.Lifecycle == nil {
 		return
 	}
-	unanswered := func(m desired.Candidate) bool { return h.set.Preflights[m.To].Failed }
+	unanswered := func(m desired.Candidate) bool { return h.snap.Preflights[m.To].Failed }
 	h.asking = h.asking || slices.ContainsFunc(w.Candidates, unanswered)
 	opened := map[types.UID]bool{}
 	for _, a := range update.Actions {
@@ -152,7 +152,7 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 		h.prepared[r.Pod.UID] = true
 	}
 	refused := func(m desired.Candidate) bool {
-		_, unmovable := h.set.Unmovable(m.Replica.Pod)
+		_, unmovable := h.snap.Unmovable(m.Replica.Pod)
 		return unmovable
 	}
 	stuck := !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
@@ -167,12 +167,12 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 // Settle advances the pods that no longer wait for anything. A pod whose deletion or update is no longer wanted goes back to
 // Normal, unless it was marked not ready, because the program that prepared it has taken it apart.
 func (h *Hooks) Settle() action.Plan {
-	p := action.Plan{EveryHold: h.set.EveryHold}
-	if h.set.Spec.Lifecycle == nil {
+	p := action.Plan{EveryHold: h.snap.EveryHold}
+	if h.snap.Spec.Lifecycle == nil {
 		return p
 	}
-	for i := range h.set.Replicas {
-		r := &h.set.Replicas[i]
+	for i := range h.snap.Replicas {
+		r := &h.snap.Replicas[i]
 		if !r.Active() || h.prepared[r.Pod.UID] || h.asking && preparesToMove(r.State) {
 			continue
 		}
@@ -196,7 +196,7 @@ func preparesToMove(s v1beta1.LifecycleState) bool {
 // next returns the state that follows for a pod that no action concerns; its State is empty if it stays the same. The pod is
 // left to the caller.
 func (h *Hooks) next(r *snapshot.Replica, w wait) action.SetState {
-	used := hookOf(h.set.Spec, r.State)
+	used := hookOf(h.snap.Spec, r.State)
 	complete := used.LifecycleHook != nil && used.missing(r.Pod) == ""
 	switch r.State {
 	case v1beta1.LifecyclePreparingNormal, v1beta1.LifecycleUpdated:

@@ -49,19 +49,19 @@ func (s situation) of(n int) *snapshot.Set {
 		}
 	}
 	numbers := strings.NewReplacer("N/10", strconv.Itoa(n/10), "N/2", strconv.Itoa(n/2), "N", strconv.Itoa(n))
-	o := snapshottest.Parse(numbers.Replace(s.config), strings.Join(words, " "))
-	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
-	return o
+	snap := snapshottest.Parse(numbers.Replace(s.config), strings.Join(words, " "))
+	snap.Preflights = map[string]snapshot.Preflight{snap.Current.Name: {}, snap.Update.Name: {}}
+	return snap
 }
 
 func BenchmarkNext(b *testing.B) {
 	for _, s := range situations() {
 		for _, n := range []int{10, 100, 1_000, 10_000} {
-			o := s.of(n)
+			snap := s.of(n)
 			b.Run(fmt.Sprintf("%s/%d", s.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					plan.Next(o)
+					plan.Next(snap)
 				}
 			})
 		}
@@ -75,8 +75,8 @@ func TestAllocationsGrowWithPods(t *testing.T) {
 	for _, s := range situations() {
 		t.Run(s.name, func(t *testing.T) {
 			count := func(n int) float64 {
-				o := s.of(n)
-				return testing.AllocsPerRun(1, func() { plan.Next(o) })
+				snap := s.of(n)
+				return testing.AllocsPerRun(1, func() { plan.Next(snap) })
 			}
 			x, y := count(fewer), count(more)
 			exponent := math.Log(y/x) / math.Log(more/fewer)

@@ -36,9 +36,9 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 			r := newRollout(config)
 			r.toRest(t)
 			began := r.now
-			r.set.Update = snapshot.Revision{Name: "v2", Template: &corev1.PodTemplateSpec{}}
+			r.snap.Update = snapshot.Revision{Name: "v2", Template: &corev1.PodTemplateSpec{}}
 			r.toRest(t)
-			l := r.set.Limits
+			l := r.snap.Limits
 			bound := r.work/time.Duration(l.MaxUnavailable+l.MaxSurge) + r.longest
 			if took := r.now.Sub(began); took > bound {
 				t.Errorf("took %s, want at most %s", took, bound)
@@ -52,7 +52,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 // rollout is a set whose plans are applied at once. Its pods take from one second to a minute to start, and one to ten
 // seconds to end.
 type rollout struct {
-	set    *snapshot.Set
+	snap   *snapshot.Set
 	now    time.Time
 	chance *rand.Rand
 	made   int
@@ -63,10 +63,10 @@ type rollout struct {
 }
 
 func newRollout(config string) *rollout {
-	o := snapshottest.Parse(config, "")
-	o.Preflights = map[string]snapshot.Preflight{"v2": {}}
+	snap := snapshottest.Parse(config, "")
+	snap.Preflights = map[string]snapshot.Preflight{"v2": {}}
 	return &rollout{
-		set: o, now: o.Now, due: map[types.UID]time.Time{},
+		snap: snap, now: snap.Now, due: map[types.UID]time.Time{},
 		chance: rand.New(rand.NewPCG(1, 1)),
 	}
 }
@@ -76,8 +76,8 @@ func (r *rollout) toRest(t *testing.T) {
 	t.Helper()
 	r.work, r.longest = 0, 0
 	for {
-		r.set.Now = r.now
-		for p := plan.Next(r.set); !p.Empty(); p = plan.Next(r.set) {
+		r.snap.Now = r.now
+		for p := plan.Next(r.snap); !p.Empty(); p = plan.Next(r.snap) {
 			r.apply(t, p)
 		}
 		r.check(t)
@@ -110,27 +110,27 @@ func (r *rollout) apply(t *testing.T, p action.Plan) {
 }
 
 func (r *rollout) delete(uid types.UID) {
-	i := slices.IndexFunc(r.set.Replicas, func(x snapshot.Replica) bool { return x.Pod.UID == uid })
-	going := &r.set.Replicas[i]
+	i := slices.IndexFunc(r.snap.Replicas, func(x snapshot.Replica) bool { return x.Pod.UID == uid })
+	going := &r.snap.Replicas[i]
 	going.Pod = going.Pod.DeepCopy()
 	going.Pod.DeletionTimestamp = &metav1.Time{Time: r.now.Add(30 * time.Second)}
 	going.Terminating, going.Available = true, false
-	r.take(uid, 1+r.chance.IntN(10), r.set.Ordinal())
+	r.take(uid, 1+r.chance.IntN(10), r.snap.Ordinal())
 }
 
 func (r *rollout) create(a action.Create) {
 	r.made++
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: r.set.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
+		Name: r.snap.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
 	}}
 	created := snapshot.Replica{Content: snapshot.Content{
 		ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix(),
 	}}
-	if r.set.Ordinal() {
+	if r.snap.Ordinal() {
 		created.Ordinal, _ = strconv.Atoi(a.ID)
 	}
-	r.set.Replicas = append(r.set.Replicas, created)
-	slices.SortFunc(r.set.Replicas, func(a, b snapshot.Replica) int { return a.Ordinal - b.Ordinal })
+	r.snap.Replicas = append(r.snap.Replicas, created)
+	slices.SortFunc(r.snap.Replicas, func(a, b snapshot.Replica) int { return a.Ordinal - b.Ordinal })
 	r.take(pod.UID, 1+r.chance.IntN(60), true)
 }
 
@@ -146,8 +146,8 @@ func (r *rollout) take(uid types.UID, seconds int, awaited bool) {
 
 // happen starts and ends the pods that are due.
 func (r *rollout) happen() {
-	kept := r.set.Replicas[:0]
-	for _, x := range r.set.Replicas {
+	kept := r.snap.Replicas[:0]
+	for _, x := range r.snap.Replicas {
 		due, ok := r.due[x.Pod.UID]
 		over := ok && !due.After(r.now)
 		if over {
@@ -161,20 +161,20 @@ func (r *rollout) happen() {
 		}
 		kept = append(kept, x)
 	}
-	r.set.Replicas = kept
+	r.snap.Replicas = kept
 }
 
 // check fails if an old pod waits although budget is left.
 func (r *rollout) check(t *testing.T) {
 	t.Helper()
-	old, available := 0, r.set.Available()
-	for i := range r.set.Replicas {
-		if x := &r.set.Replicas[i]; x.Active() && x.Revision != r.set.Update.Name {
+	old, available := 0, r.snap.Available()
+	for i := range r.snap.Replicas {
+		if x := &r.snap.Replicas[i]; x.Active() && x.Revision != r.snap.Update.Name {
 			old++
 		}
 	}
-	l := r.set.Limits
+	l := r.snap.Limits
 	if old > 0 && available > l.Replicas-l.MaxUnavailable {
-		t.Fatalf("%d old pods wait although %d are available:\n%s", old, available, fmt.Sprint(plan.Next(r.set).Held))
+		t.Fatalf("%d old pods wait although %d are available:\n%s", old, available, fmt.Sprint(plan.Next(r.snap).Held))
 	}
 }

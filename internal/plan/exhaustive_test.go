@@ -217,7 +217,7 @@ func (v variant) configs(b bounds) []string {
 // exploreAll starts from every state within bounds.
 func (w *world) exploreAll(b bounds) {
 	end := kind(len(w.kinds))
-	if w.set.Ordinal() {
+	if w.snap.Ordinal() {
 		w.assign(cells{}, 0, b.places, end)
 		return
 	}
@@ -229,15 +229,15 @@ func (w *world) start(c *cells) {
 	if w.ruptured(c) {
 		return
 	}
-	most := w.set.Limits.Replicas
+	most := w.snap.Limits.Replicas
 	least := most
 	if w.limited() && !w.quorum { // a quorum that never was does not come about under a limit
 		w.show(c)
-		least = w.set.Placed()
+		least = w.snap.Placed()
 	}
 	for reached := least; reached <= most; reached++ {
 		sorted := *c
-		w.set.Reached = reached
+		w.snap.Reached = reached
 		w.explore(w.packed(&sorted))
 	}
 }

@@ -34,7 +34,7 @@ func (t tally) sum() int { return t[stray] + t[current] + t[update] }
 // facts are the numbers of an observation and its plan that the rules compare. They are counted in the simplest way, without the
 // packages under test.
 type facts struct {
-	set  *snapshot.Set
+	snap *snapshot.Set
 	plan *action.Plan
 
 	// active counts the active pods, serving the available ones. staying and available count those of them whose ordinal is in
@@ -77,10 +77,10 @@ type deletion struct {
 }
 
 // gather counts the facts of an observation and its plan.
-func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
-	*f = facts{set: o, plan: p, creates: f.creates[:0], deletes: f.deletes[:0], written: f.written[:0], prepares: f.prepares[:0]}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+func (f *facts) gather(snap *snapshot.Set, p *action.Plan) {
+	*f = facts{snap: snap, plan: p, creates: f.creates[:0], deletes: f.deletes[:0], written: f.written[:0], prepares: f.prepares[:0]}
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
 		if !r.Active() {
 			continue
 		}
@@ -89,7 +89,7 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 		if r.Available {
 			f.serving++
 		}
-		if _, used := o.InUse(r.Ordinal); used || !o.Ordinal() {
+		if _, used := snap.InUse(r.Ordinal); used || !snap.Ordinal() {
 			f.staying++
 			if r.Available {
 				f.available++
@@ -107,16 +107,16 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 		}
 	}
 	f.want[current] = f.partition()
-	f.want[update] = o.Limits.Replicas - f.want[current]
-	places := o.Limits.Replicas - (f.staying - f.extra)
-	for i := range o.Replicas {
-		switch r := &o.Replicas[i]; {
-		case f.comesBack(r) && (o.Ordinal() || places > 0):
+	f.want[update] = snap.Limits.Replicas - f.want[current]
+	places := snap.Limits.Replicas - (f.staying - f.extra)
+	for i := range snap.Replicas {
+		switch r := &snap.Replicas[i]; {
+		case f.comesBack(r) && (snap.Ordinal() || places > 0):
 			places--
 			f.unavailable[f.returns(r)]++
 		case r.Active() && !r.Available && f.stays(r) && r.State == "":
 			f.unavailable[f.side(r.Revision)]++
-			if !r.Ready && o.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
+			if !r.Ready && snap.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
 				f.unavailableLong[f.side(r.Revision)]++
 			}
 		}
@@ -124,14 +124,14 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 	for _, a := range p.Actions {
 		f.count(a)
 	}
-	f.missing = max(0, o.Limits.Replicas-f.staying-len(f.creates))
+	f.missing = max(0, snap.Limits.Replicas-f.staying-len(f.creates))
 }
 
 func (f *facts) count(a action.Action) {
 	if c, ok := a.(action.Create); ok {
 		f.creates = append(f.creates, c)
 		f.created[f.side(c.Revision)]++
-		if !f.set.RefusesCreate(c.ID) {
+		if !f.snap.RefusesCreate(c.ID) {
 			f.unavailable[f.side(c.Revision)]++
 		}
 	}
@@ -203,8 +203,8 @@ func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
 }
 
 func (f *facts) replica(pod *corev1.Pod) *snapshot.Replica {
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Pod == pod {
+	for i := range f.snap.Replicas {
+		if r := &f.snap.Replicas[i]; r.Pod == pod {
 			return r
 		}
 	}
@@ -213,9 +213,9 @@ func (f *facts) replica(pod *corev1.Pod) *snapshot.Replica {
 
 func (f *facts) side(revision string) side {
 	switch revision {
-	case f.set.Update.Name:
+	case f.snap.Update.Name:
 		return update
-	case f.set.Current.Name:
+	case f.snap.Current.Name:
 		return current
 	default:
 		return stray
@@ -225,39 +225,39 @@ func (f *facts) side(revision string) side {
 // partition returns how many pods are wanted at the current revision. A revision whose template is lost keeps no more than
 // it has.
 func (f *facts) partition() int {
-	o := f.set
-	p := o.Limits.Partition
+	snap := f.snap
+	p := snap.Limits.Partition
 	switch {
-	case !o.Rolling():
+	case !snap.Rolling():
 		return 0
-	case o.Rejected:
-		p = o.Limits.Replicas
+	case snap.Rejected:
+		p = snap.Limits.Replicas
 	}
-	if o.Current.Template == nil {
+	if snap.Current.Template == nil {
 		p = min(p, f.mix[current])
 	}
 	return p
 }
 
 func (f *facts) frozen() bool {
-	return f.set.Paused() || f.set.Strategy() == v1beta1.OnDeleteStrategy
+	return f.snap.Paused() || f.snap.Strategy() == v1beta1.OnDeleteStrategy
 }
 
-func (f *facts) recreate() bool { return f.set.Strategy() == v1beta1.RecreateStrategy }
+func (f *facts) recreate() bool { return f.snap.Strategy() == v1beta1.RecreateStrategy }
 
 // surge returns how many pods above R there may be. Those that surge made under an earlier limit stay until they are not
 // needed.
 func (f *facts) surge() int {
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		return 0
 	}
-	return max(f.set.Limits.MaxSurge, f.extra)
+	return max(f.snap.Limits.MaxSurge, f.extra)
 }
 
 // wantedAt returns the side wanted in the place of an ordinal; false if the set does not use it.
 func (f *facts) wantedAt(ordinal int) (side, bool) {
-	k, used := f.set.InUse(ordinal)
-	if f.set.Rolling() && (f.set.Rejected || k < f.set.Limits.Partition) {
+	k, used := f.snap.InUse(ordinal)
+	if f.snap.Rolling() && (f.snap.Rejected || k < f.snap.Limits.Partition) {
 		return current, used
 	}
 	return update, used
@@ -265,11 +265,11 @@ func (f *facts) wantedAt(ordinal int) (side, bool) {
 
 // misplaced reports whether a pod may have to change its revision. In a set with random names only the excess has to.
 func (f *facts) misplaced(r *snapshot.Replica) bool {
-	if !f.set.Ordinal() {
+	if !f.snap.Ordinal() {
 		return f.excess(f.side(r.Revision)) > 0
 	}
 	to, used := f.wantedAt(r.Ordinal)
-	if to == current && f.set.Current.Template == nil && f.side(r.Revision) == update {
+	if to == current && f.snap.Current.Template == nil && f.side(r.Revision) == update {
 		return false
 	}
 	return used && to != f.side(r.Revision)
@@ -277,11 +277,11 @@ func (f *facts) misplaced(r *snapshot.Replica) bool {
 
 // old reports whether the strategy Recreate wants a pod gone before any new pod is created.
 func (f *facts) old(r *snapshot.Replica) bool {
-	if !f.recreate() || f.set.Paused() {
+	if !f.recreate() || f.snap.Paused() {
 		return false
 	}
 	wanted, own := update, f.side(r.Revision)
-	if f.set.Rejected && f.set.Rolling() {
+	if f.snap.Rejected && f.snap.Rolling() {
 		wanted = current
 	}
 	return own != wanted && own != f.makes(wanted)
@@ -289,13 +289,13 @@ func (f *facts) old(r *snapshot.Replica) bool {
 
 // stays reports whether a pod is to stay at its revision, as far as that is known.
 func (f *facts) stays(r *snapshot.Replica) bool {
-	_, used := f.set.InUse(r.Ordinal)
-	return (used || !f.set.Ordinal()) && (f.frozen() || !f.misplaced(r))
+	_, used := f.snap.InUse(r.Ordinal)
+	return (used || !f.snap.Ordinal()) && (f.frozen() || !f.misplaced(r))
 }
 
 // excess returns how many pods of a set with random names are surplus at a side, without those that users named.
 func (f *facts) excess(s side) int {
-	if !f.set.Rolling() && s == update {
+	if !f.snap.Rolling() && s == update {
 		return 0
 	}
 	if s == update && f.want[current] == 0 {
@@ -306,15 +306,15 @@ func (f *facts) excess(s side) int {
 
 // rests reports whether surplus pods are being deleted, so that no pod in service is touched.
 func (f *facts) rests() bool {
-	return f.scaledDown.sum() > 0 || slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool {
-		_, used := f.set.InUse(r.Ordinal)
-		return f.set.Ordinal() && !used && r.Terminating && f.set.Now.Before(r.Pod.DeletionTimestamp.Time)
+	return f.scaledDown.sum() > 0 || slices.ContainsFunc(f.snap.Replicas, func(r snapshot.Replica) bool {
+		_, used := f.snap.InUse(r.Ordinal)
+		return f.snap.Ordinal() && !used && r.Terminating && f.snap.Now.Before(r.Pod.DeletionTimestamp.Time)
 	})
 }
 
 // destination returns the side at which a moved pod comes back.
 func (f *facts) destination(r *snapshot.Replica) side {
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		to, _ := f.wantedAt(r.Ordinal)
 		return f.makes(to)
 	}
@@ -335,7 +335,7 @@ func (f *facts) destinationFrom(s side) side {
 
 // keepsClaims reports whether a set with random names lacks pods of the update revision, and only those mount claims.
 func (f *facts) keepsClaims() bool {
-	return len(f.set.Update.Claims) > len(f.set.Current.Claims) && f.mix[update] < f.want[update]
+	return len(f.snap.Update.Claims) > len(f.snap.Current.Claims) && f.mix[update] < f.want[update]
 }
 
 // lacking returns the side that a set with random names lacks, the current one first, or the only wanted one.
@@ -348,10 +348,10 @@ func (f *facts) lacking() side {
 
 // makes returns the side at which a pod is created that is wanted at another.
 func (f *facts) makes(wanted side) side {
-	if f.set.Paused() {
+	if f.snap.Paused() {
 		wanted = current
 	}
-	if !f.set.Rolling() || f.set.Current.Template == nil {
+	if !f.snap.Rolling() || f.snap.Current.Template == nil {
 		return update
 	}
 	return wanted
@@ -360,19 +360,19 @@ func (f *facts) makes(wanted side) side {
 // comesBack reports whether a terminating pod will soon be followed by another of its identity. It will not if the pod is
 // overdue, or if its successor has to wait for its turn.
 func (f *facts) comesBack(r *snapshot.Replica) bool {
-	if !r.Terminating || f.set.Now.Sub(r.Pod.DeletionTimestamp.Time) > 0 {
+	if !r.Terminating || f.snap.Now.Sub(r.Pod.DeletionTimestamp.Time) > 0 {
 		return false
 	}
-	if !f.set.Ordinal() {
+	if !f.snap.Ordinal() {
 		return len(r.Claims) > 0 && !r.Surge
 	}
-	_, used := f.set.InUse(r.Ordinal)
-	return used && (!f.set.OrderedReady() || f.waitsFor(r.Ordinal) == nil)
+	_, used := f.snap.InUse(r.Ordinal)
+	return used && (!f.snap.OrderedReady() || f.waitsFor(r.Ordinal) == nil)
 }
 
 // returns is the side of the successor of a terminating pod.
 func (f *facts) returns(r *snapshot.Replica) side {
-	if !f.set.Ordinal() {
+	if !f.snap.Ordinal() {
 		if f.keepsClaims() {
 			return f.makes(update)
 		}
@@ -385,15 +385,15 @@ func (f *facts) returns(r *snapshot.Replica) side {
 // lacksBelow reports whether a place below an ordinal has no available pod. Where a quota is full, a pod that goes makes room for one
 // that is missing.
 func (f *facts) lacksBelow(ordinal int) bool {
-	if f.set.Refusals[attempt.AnyCreate()].Definite {
+	if f.snap.Refusals[attempt.AnyCreate()].Definite {
 		return f.waitsFor(ordinal) != nil
 	}
-	for k := range f.set.Limits.Replicas {
-		below := f.set.Ordinals.At(k)
+	for k := range f.snap.Limits.Replicas {
+		below := f.snap.Ordinals.At(k)
 		if below >= ordinal {
 			return false
 		}
-		if !slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.Ordinal == below && r.Available }) {
+		if !slices.ContainsFunc(f.snap.Replicas, func(r snapshot.Replica) bool { return r.Ordinal == below && r.Available }) {
 			return true
 		}
 	}
@@ -402,12 +402,12 @@ func (f *facts) lacksBelow(ordinal int) bool {
 
 // waitsFor returns an unavailable pod below an ordinal; nil if there is none.
 func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
 		if r.Pod == nil || r.Available || r.Ordinal >= ordinal {
 			continue
 		}
-		if _, used := f.set.InUse(r.Ordinal); used {
+		if _, used := f.snap.InUse(r.Ordinal); used {
 			return r
 		}
 	}
@@ -416,11 +416,11 @@ func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
 
 // replaceable reports whether a pod was named by a user and can be replaced now.
 func (f *facts) replaceable(r *snapshot.Replica) bool {
-	if _, used := f.set.InUse(r.Ordinal); !r.ToReplace() || f.set.Ordinal() && !used {
+	if _, used := f.snap.InUse(r.Ordinal); !r.ToReplace() || f.snap.Ordinal() && !used {
 		return false
 	}
 	own := f.side(r.Revision)
-	return !f.set.Paused() || f.set.Known[r.Revision].Template != nil || own != stray && f.makes(own) == own
+	return !f.snap.Paused() || f.snap.Known[r.Revision].Template != nil || own != stray && f.makes(own) == own
 }
 
 // createdForNamed counts the pods that are created in a pause at another revision than the one that new pods get then: as surge
@@ -429,8 +429,8 @@ func (f *facts) createdForNamed() int {
 	n := 0
 	for s := range sides {
 		named := 0
-		for i := range f.set.Replicas {
-			if r := &f.set.Replicas[i]; r.Active() && !r.Surge && r.ToReplace() && f.side(r.Revision) == s {
+		for i := range f.snap.Replicas {
+			if r := &f.snap.Replicas[i]; r.Active() && !r.Surge && r.ToReplace() && f.side(r.Revision) == s {
 				named++
 			}
 		}
@@ -443,8 +443,8 @@ func (f *facts) createdForNamed() int {
 
 // eachWaiting reports whether a predicate holds for every misplaced pod that is not taken.
 func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Active() && !r.ToReplace() && f.misplaced(r) && !f.goes(r) && !holds(r) {
+	for i := range f.snap.Replicas {
+		if r := &f.snap.Replicas[i]; r.Active() && !r.ToReplace() && f.misplaced(r) && !f.goes(r) && !holds(r) {
 			return false
 		}
 	}
@@ -454,17 +454,17 @@ func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 // spent reports whether a pod may not be given up: an available pod if too few would be left, a ready pod that counts as
 // unavailable if too few are left already. Surge has no successor, so that maxUnavailable allows for nothing.
 func (f *facts) spent(r *snapshot.Replica) bool {
-	left, floor := f.available-f.lost, f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	left, floor := f.available-f.lost, f.snap.Limits.Replicas-f.snap.Limits.MaxUnavailable
 	if r.Surge {
-		floor = f.set.Limits.Replicas
+		floor = f.snap.Limits.Replicas
 	}
 	return left < floor || r.Available && left == floor
 }
 
 // waits reports whether a pod of a set with random names waits although the plan could move it.
 func (f *facts) waits(s side) bool {
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
 		if r.Active() && r.Ready && !r.ToReplace() && !r.Surge && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
 			return true
 		}
@@ -474,35 +474,35 @@ func (f *facts) waits(s side) bool {
 
 // guarded reports whether nothing more may be moved to a side.
 func (f *facts) guarded(to side) bool {
-	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.set.Limits.MaxUnavailable)
+	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.snap.Limits.MaxUnavailable)
 }
 
 // guardedInService is guarded for a pod in service, against which places without a pod count too.
 func (f *facts) guardedInService(to side) bool {
-	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting()+f.missing >= max(1, f.set.Limits.MaxUnavailable)
+	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting()+f.missing >= max(1, f.snap.Limits.MaxUnavailable)
 }
 
 // guardsNew reports whether the current revision stands in for the update revision while the guard holds that.
 func (f *facts) guardsNew() bool {
-	return !f.noneLately() && f.set.Rolling() && !f.set.Rejected && !f.frozen() && f.set.Strategy() == v1beta1.RollingUpdateStrategy && f.set.Current.Template != nil
+	return !f.noneLately() && f.snap.Rolling() && !f.snap.Rejected && !f.frozen() && f.snap.Strategy() == v1beta1.RollingUpdateStrategy && f.snap.Current.Template != nil
 }
 
 // passes reports whether broken pods pass the guard of a side: no pod has been available for a minute, and the guard has held
 // for as long.
 func (f *facts) passes(to side) bool {
-	return f.noneLately() && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
+	return f.noneLately() && f.unavailableLong[to] >= max(1, f.snap.Limits.MaxUnavailable)
 }
 
 // noneLately reports whether no pod has been available for a minute.
 func (f *facts) noneLately() bool {
-	return !f.set.NoneSince.IsZero() && f.set.Now.Sub(f.set.NoneSince) >= time.Minute && !f.set.OrderedReady()
+	return !f.snap.NoneSince.IsZero() && f.snap.Now.Sub(f.snap.NoneSince) >= time.Minute && !f.snap.OrderedReady()
 }
 
 // waiting counts the pods that wait or are to wait for a hook before they are deleted.
 func (f *facts) waiting() int {
 	n := len(f.prepares)
-	for i := range f.set.Replicas {
-		if f.set.Replicas[i].State == v1beta1.LifecyclePreparingDelete {
+	for i := range f.snap.Replicas {
+		if f.snap.Replicas[i].State == v1beta1.LifecyclePreparingDelete {
 			n++
 		}
 	}
@@ -527,16 +527,16 @@ func (f *facts) goes(r *snapshot.Replica) bool {
 
 // settled reports whether a set is in the wanted state: nothing is left to do, or to wait for.
 func (f *facts) settled() bool {
-	o := f.set
-	if f.extra > 0 || f.active != o.Limits.Replicas || f.available != o.Limits.Replicas {
+	snap := f.snap
+	if f.extra > 0 || f.active != snap.Limits.Replicas || f.available != snap.Limits.Replicas {
 		return false
 	}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
 		if r.Pod != nil && !r.Active() || r.Pod == nil && r.Surge || f.replaceable(r) {
 			return false
 		}
-		if _, used := o.InUse(r.Ordinal); o.Ordinal() && !used || !f.frozen() && f.misplaced(r) {
+		if _, used := snap.InUse(r.Ordinal); snap.Ordinal() && !used || !f.frozen() && f.misplaced(r) {
 			return false
 		}
 	}
@@ -546,10 +546,10 @@ func (f *facts) settled() bool {
 // placed counts the pods in places of spec.replicas, without surge, and those that are terminating too if they are asked for.
 func (f *facts) placed(terminating bool) int {
 	n := 0
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
-		_, used := f.set.InUse(r.Ordinal)
-		if r.Pod != nil && !r.Surge && (used || !f.set.Ordinal()) && (terminating || !r.Terminating) {
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
+		_, used := f.snap.InUse(r.Ordinal)
+		if r.Pod != nil && !r.Surge && (used || !f.snap.Ordinal()) && (terminating || !r.Terminating) {
 			n++
 		}
 	}
@@ -559,8 +559,8 @@ func (f *facts) placed(terminating bool) int {
 // unavailableThere counts the active pods of a side that stay and are not available.
 func (f *facts) unavailableThere(s side) int {
 	n := 0
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Active() && !r.Available && f.stays(r) && f.side(r.Revision) == s {
+	for i := range f.snap.Replicas {
+		if r := &f.snap.Replicas[i]; r.Active() && !r.Available && f.stays(r) && f.side(r.Revision) == s {
 			n++
 		}
 	}

@@ -30,40 +30,40 @@ import (
 
 // Next returns what to write now, and what is held. It leaves aside what the API server refused a moment ago; nothing else
 // waits for that.
-func Next(o *snapshot.Set) action.Plan {
-	p := ofPods(o)
-	p.Join(disruption.Plan(o))
-	p.Wake(o.NodesSettleIn)
+func Next(snap *snapshot.Set) action.Plan {
+	p := ofPods(snap)
+	p.Join(disruption.Plan(snap))
+	p.Wake(snap.NodesSettleIn)
 	return p
 }
 
 // ofPods plans all but the disruption budget.
-func ofPods(o *snapshot.Set) action.Plan {
-	before := action.Plan{EveryHold: o.EveryHold}
+func ofPods(snap *snapshot.Set) action.Plan {
+	before := action.Plan{EveryHold: snap.EveryHold}
 	for _, plan := range []func(*snapshot.Set) action.Plan{adoption.Own, adoption.Recognize} {
-		whose := plan(o)
-		before.Join(leaveAside(o, whose))
-		if !before.Empty() || slices.ContainsFunc(whose.Actions, func(a action.Action) bool { return unsettled(o, a) }) {
+		whose := plan(snap)
+		before.Join(leaveAside(snap, whose))
+		if !before.Empty() || slices.ContainsFunc(whose.Actions, func(a action.Action) bool { return unsettled(snap, a) }) {
 			return before // ownership and revision of pods are settled before anything else is planned
 		}
 	}
-	w := desired.Of(o)
-	hooks := lifecycle.New(o)
-	p := hooks.Apply(scale.Down(o, w))
+	w := desired.Of(snap)
+	hooks := lifecycle.New(snap)
+	p := hooks.Apply(scale.Down(snap, w))
 	var left time.Duration
-	w.Rests, left = scale.Rests(o, p)
+	w.Rests, left = scale.Rests(snap, p)
 	p.Wake(left)
-	up := scale.Up(o, w, p)
-	update.Originate(o, w, &up)
+	up := scale.Up(snap, w, p)
+	update.Originate(snap, w, &up)
 	p.Join(up)
-	moves := update.Plan(o, w, p)
+	moves := update.Plan(snap, w, p)
 	hooks.Keep(w, moves)
 	p.Join(hooks.Apply(moves))
 	p.Join(hooks.Settle())
-	unmark(o, &p)
-	all := claims.Plan(o, w, p)
+	unmark(snap, &p)
+	all := claims.Plan(snap, w, p)
 	all.Join(p)
-	all = leaveAside(o, all)
+	all = leaveAside(snap, all)
 	all.Join(before)
 	return all
 }
@@ -71,15 +71,15 @@ func ofPods(o *snapshot.Set) action.Plan {
 // unmark removes the mark of a pod that replaced one of the same name, once podsToDelete no longer lists that name. Listed
 // again, the name means this pod. It removes the mark of surge from a pod that scaling up has made a member. A pod with another
 // action waits.
-func unmark(o *snapshot.Set, p *action.Plan) {
-	for r := range o.Unsteady() {
+func unmark(snap *snapshot.Set, p *action.Plan) {
+	for r := range snap.Unsteady() {
 		mark := action.Unmark{Pod: r.Pod}
 		switch {
 		case !r.Active():
 			continue
-		case r.Replaced && !o.Lists(r.Pod.Name):
+		case r.Replaced && !snap.Lists(r.Pod.Name):
 			mark.Label, mark.Reason = v1beta1.ReplacedLabel, "podsToDelete no longer names it"
-		case r.MadeForSurge && o.Ordinal() && !o.Condemned(r) && o.Limits.MaxSurge > 0:
+		case r.MadeForSurge && snap.Ordinal() && !snap.Condemned(r) && snap.Limits.MaxSurge > 0:
 			mark.Label, mark.Reason = v1beta1.SurgeLabel, "its ordinal is in use"
 		default:
 			continue
@@ -92,33 +92,33 @@ func unmark(o *snapshot.Set, p *action.Plan) {
 }
 
 // unsettled reports whether an action is paused because its result is unknown or it was refused.
-func unsettled(o *snapshot.Set, a action.Action) bool {
+func unsettled(snap *snapshot.Set, a action.Action) bool {
 	k := action.KeyOf(a)
-	refusal := o.Refusal(k)
-	return o.LeavesAside(k) && (refusal.Unsettled || refusal.Overtaken)
+	refusal := snap.Refusal(k)
+	return snap.LeavesAside(k) && (refusal.Unsettled || refusal.Overtaken)
 }
 
 // leaveAside removes from a plan the writes that the API server refused a moment ago, and those that are paused. A pod that
 // takes a claim along waits with the claim.
-func leaveAside(o *snapshot.Set, p action.Plan) action.Plan {
+func leaveAside(snap *snapshot.Set, p action.Plan) action.Plan {
 	staying := map[types.UID]bool{}
 	rests := func(a action.Action) bool {
 		k := action.KeyOf(a)
-		refusal := o.Refusal(k)
+		refusal := snap.Refusal(k)
 		switch {
 		case refusal.Retry <= 0:
 			return false
 		case refusal.Message == "":
 			p.Wake(refusal.Retry)
 		default:
-			p.LeaveAside(o, k, action.Subject(o.Name, a))
+			p.LeaveAside(snap, k, action.Subject(snap.Name, a))
 		}
 		if own, ok := a.(action.OwnClaim); ok && own.Owner != nil {
 			staying[own.Owner.UID] = true
 		}
 		return true
 	}
-	if len(o.Refusals) > 0 {
+	if len(snap.Refusals) > 0 {
 		p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), rests)
 		p.Actions = slices.DeleteFunc(p.Actions, func(a action.Action) bool {
 			d, ok := a.(action.Delete)

@@ -716,10 +716,10 @@ func TestNextWithoutClaimTemplates(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(tt.config, tt.state)
-			o.Current.Claims = []snapshot.ClaimTemplate{{Name: "data"}}
-			o.Known["v1"] = o.Current
-			p := plan.Next(o)
+			snap := snapshottest.Parse(tt.config, tt.state)
+			snap.Current.Claims = []snapshot.ClaimTemplate{{Name: "data"}}
+			snap.Known["v1"] = snap.Current
+			p := plan.Next(snap)
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -730,12 +730,12 @@ func TestNextWithoutClaimTemplates(t *testing.T) {
 // TestNextUnmarks checks that a pod whose name was removed from podsToDelete loses its mark.
 func TestNextUnmarks(t *testing.T) {
 	t.Parallel()
-	o := snapshottest.Parse("random R=2 claims v1", "a:v1+$ b:v1+$")
-	o.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
-	for i := range o.Replicas {
-		o.Replicas[i].Replaced = true
+	snap := snapshottest.Parse("random R=2 claims v1", "a:v1+$ b:v1+$")
+	snap.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
+	for i := range snap.Replicas {
+		snap.Replicas[i].Replaced = true
 	}
-	p := plan.Next(o)
+	p := plan.Next(snap)
 	if diff := cmp.Diff("unmark web-b (podsToDelete no longer names it)\n", p.String()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
@@ -744,9 +744,9 @@ func TestNextUnmarks(t *testing.T) {
 // TestNextNamed checks that the successor of a pod that podsToDelete names gets the claims of that pod.
 func TestNextNamed(t *testing.T) {
 	t.Parallel()
-	o := snapshottest.Parse("random R=2 claims v1", "a:- b:v1+$")
-	o.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
-	p := plan.Next(o)
+	snap := snapshottest.Parse("random R=2 claims v1", "a:- b:v1+$")
+	snap.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
+	p := plan.Next(snap)
 	if diff := cmp.Diff("create a at v1 (missing)\n", p.String()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}

@@ -141,17 +141,17 @@ func (c *cluster) state() string {
 
 // step makes a plan, checks it, applies some of it, and lets some pods advance. It reports whether the set is settled.
 func (c *cluster) step(t *rapid.T) bool {
-	o := snapshottest.Parse(c.config(), c.state())
-	c.reached = max(c.reached, o.Reached)
-	o.Reached = c.reached
-	o.Unseen = max(0, o.Reached-o.Placed())
-	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
-	p := plan.Next(o)
-	o.FindSteady()
-	if passing := plan.Next(o); !reflect.DeepEqual(passing, p) {
+	snap := snapshottest.Parse(c.config(), c.state())
+	c.reached = max(c.reached, snap.Reached)
+	snap.Reached = c.reached
+	snap.Unseen = max(0, snap.Reached-snap.Placed())
+	snap.Preflights = map[string]snapshot.Preflight{snap.Current.Name: {}, snap.Update.Name: {}}
+	p := plan.Next(snap)
+	snap.FindSteady()
+	if passing := plan.Next(snap); !reflect.DeepEqual(passing, p) {
 		t.Fatalf("another plan if steady pods are passed over\nconfig: %q\nstate: %q\n%s\nwithout: %s", c.config(), c.state(), &passing, &p)
 	}
-	c.facts.gather(o, &p)
+	c.facts.gather(snap, &p)
 	for _, r := range rules() {
 		if !r.kept(&c.facts) {
 			t.Fatalf("broken: %s\nconfig: %q\nstate: %q\n%s", r.name, c.config(), c.state(), &p)
@@ -164,7 +164,7 @@ func (c *cluster) step(t *rapid.T) bool {
 	}
 	for _, a := range p.Actions {
 		if c.random.IntN(4) > 0 {
-			c.carryOut(a, o)
+			c.carryOut(a, snap)
 		}
 	}
 	c.liveOn()
@@ -181,8 +181,8 @@ func aboutPods(a action.Action) bool {
 	return creates || deletes
 }
 
-func (c *cluster) carryOut(a action.Action, o *snapshot.Set) {
-	if create, ok := a.(action.Create); ok && !o.RefusesCreate(create.ID) {
+func (c *cluster) carryOut(a action.Action, snap *snapshot.Set) {
+	if create, ok := a.(action.Create); ok && !snap.RefusesCreate(create.ID) {
 		claims := len(c.pods) > 0 && c.pods[0].claims
 		c.pods = append(c.pods, &pod{id: create.ID, revision: create.Revision, mark: '.', claims: claims})
 	}

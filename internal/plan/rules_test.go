@@ -57,8 +57,8 @@ func rules() []rule {
 
 func createsFreeIdentities(f *facts) bool {
 	for i, c := range f.creates {
-		for j := range f.set.Replicas {
-			if r := &f.set.Replicas[j]; r.Pod != nil && r.ID == c.ID {
+		for j := range f.snap.Replicas {
+			if r := &f.snap.Replicas[j]; r.Pod != nil && r.ID == c.ID {
 				return false
 			}
 		}
@@ -71,7 +71,7 @@ func createsFreeIdentities(f *facts) bool {
 
 func keepsClaimsApart(f *facts) bool {
 	return !slices.ContainsFunc(f.creates, func(c action.Create) bool {
-		return slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && r.Surge != c.Surge })
+		return slices.ContainsFunc(f.snap.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && r.Surge != c.Surge })
 	})
 }
 
@@ -81,11 +81,11 @@ func mountsClaims(f *facts) bool {
 	}
 	creates := func(at side, claimed bool) bool {
 		return slices.ContainsFunc(f.creates, func(c action.Create) bool {
-			has := slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && len(r.Claims) > 0 })
+			has := slices.ContainsFunc(f.snap.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && len(r.Claims) > 0 })
 			return !c.Surge && f.side(c.Revision) == at && has == claimed
 		})
 	}
-	return len(f.set.Update.Claims) == len(f.set.Current.Claims) || !creates(current, true) || !creates(update, false)
+	return len(f.snap.Update.Claims) == len(f.snap.Current.Claims) || !creates(current, true) || !creates(update, false)
 }
 
 func deletesForAReason(f *facts) bool {
@@ -94,7 +94,7 @@ func deletesForAReason(f *facts) bool {
 		if r == nil || r.Terminating || (d.Cause == action.Finished) != r.Finished {
 			return false
 		}
-		if d.Cause == action.Replace && !r.ToReplace() || d.Cause == action.Replace && !r.Specified && f.set.Nowhere {
+		if d.Cause == action.Replace && !r.ToReplace() || d.Cause == action.Replace && !r.Specified && f.snap.Nowhere {
 			return false
 		}
 		if slices.ContainsFunc(f.deletes[:i], func(e deletion) bool { return e.replica == r }) {
@@ -105,30 +105,30 @@ func deletesForAReason(f *facts) bool {
 }
 
 func neverTooMany(f *facts) bool {
-	return len(f.creates) == 0 || f.staying+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+	return len(f.creates) == 0 || f.staying+len(f.creates) <= f.snap.Limits.Replicas+f.surge()
 }
 
 // fillsMembers exempts sets whose pods come in their order, or not while old ones are there. A surplus pod that goes now, or that
 // waits for enough available ones, makes one new pod wait, unless none is about to become available.
 func fillsMembers(f *facts) bool {
-	if !f.set.Ordinal() || f.set.OrderedReady() || f.recreate() || f.set.Limits.ScaleMaxUnavailable >= 0 {
+	if !f.snap.Ordinal() || f.snap.OrderedReady() || f.recreate() || f.snap.Limits.ScaleMaxUnavailable >= 0 {
 		return true
 	}
 	free := 0
-	for k := range f.set.Limits.Replicas {
-		ordinal := f.set.Ordinals.At(k)
-		if !slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.Ordinal == ordinal && r.Pod != nil }) {
+	for k := range f.snap.Limits.Replicas {
+		ordinal := f.snap.Ordinals.At(k)
+		if !slices.ContainsFunc(f.snap.Replicas, func(r snapshot.Replica) bool { return r.Ordinal == ordinal && r.Pod != nil }) {
 			free++
 		}
 	}
 	waiting, late := 0, true
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
-		_, used := f.set.InUse(r.Ordinal)
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
+		_, used := f.snap.InUse(r.Ordinal)
 		switch {
 		case !used && r.Available && !f.goes(r):
 			waiting++
-		case used && r.Terminating && f.comesBack(r), used && r.Active() && !r.Available && (r.Ready || f.set.Now.Sub(podstate.UnreadySince(r.Pod)) < time.Minute):
+		case used && r.Terminating && f.comesBack(r), used && r.Active() && !r.Available && (r.Ready || f.snap.Now.Sub(podstate.UnreadySince(r.Pod)) < time.Minute):
 			late = false
 		}
 	}
@@ -141,26 +141,26 @@ func fillsMembers(f *facts) bool {
 // fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not active: finished pods
 // until they are deleted, and terminating ones until their claims are free.
 func fillsPlacesOnce(f *facts) bool {
-	if f.set.Ordinal() || len(f.creates) == 0 {
+	if f.snap.Ordinal() || len(f.creates) == 0 {
 		return true
 	}
 	held := 0
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
 		if !r.Surge && (r.Finished && !r.Terminating || r.Terminating && len(r.Claims) > 0) {
 			held++
 		}
 	}
-	return f.active+held+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+	return f.active+held+len(f.creates) <= f.snap.Limits.Replicas+f.surge()
 }
 
 func surplusOnly(f *facts) bool {
-	if !f.set.Ordinal() {
+	if !f.snap.Ordinal() {
 		kept := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return !r.Surge })
-		return kept <= max(0, f.active-f.extra-f.set.Limits.Replicas)
+		return kept <= max(0, f.active-f.extra-f.snap.Limits.Replicas)
 	}
 	return f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
-		_, used := f.set.InUse(r.Ordinal)
+		_, used := f.snap.InUse(r.Ordinal)
 		return used
 	}) == 0
 }
@@ -172,26 +172,26 @@ func movesWithinBudget(f *facts) bool {
 		disturbed = f.deleted(action.Replace, func(r *snapshot.Replica) bool { return r.Ready && !f.old(r) })
 		lost = f.deleted(action.Replace, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
 	}
-	if !f.set.Ordinal() {
+	if !f.snap.Ordinal() {
 		lost += f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available })
 	}
-	return disturbed == 0 || f.available-lost >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	return disturbed == 0 || f.available-lost >= f.snap.Limits.Replicas-f.snap.Limits.MaxUnavailable
 }
 
 // scaleDownWithinBudget exempts pods that users named: those may be deleted although they are needed.
 func scaleDownWithinBudget(f *facts) bool {
-	if !f.set.Ordinal() {
+	if !f.snap.Ordinal() {
 		taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available })
 		named := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && r.Specified })
-		return taken == named || f.available-taken >= f.set.Limits.Replicas
+		return taken == named || f.available-taken >= f.snap.Limits.Replicas
 	}
 	taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
-	return taken == 0 || f.active-f.scaledDown.sum() >= f.set.Limits.Replicas ||
-		f.serving-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	return taken == 0 || f.active-f.scaledDown.sum() >= f.snap.Limits.Replicas ||
+		f.serving-taken >= f.snap.Limits.Replicas-f.snap.Limits.MaxUnavailable
 }
 
 func createsInOrder(f *facts) bool {
-	if !f.set.OrderedReady() || len(f.creates) == 0 {
+	if !f.snap.OrderedReady() || len(f.creates) == 0 {
 		return true
 	}
 	ordinal, err := strconv.Atoi(f.creates[0].ID)
@@ -199,28 +199,28 @@ func createsInOrder(f *facts) bool {
 		return false
 	}
 	below := 0
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
-		if _, used := f.set.InUse(r.Ordinal); used && r.Pod != nil && r.Ordinal < ordinal {
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
+		if _, used := f.snap.InUse(r.Ordinal); used && r.Pod != nil && r.Ordinal < ordinal {
 			below++
 		}
 	}
-	place, used := f.set.InUse(ordinal)
+	place, used := f.snap.InUse(ordinal)
 	return used && below == place
 }
 
 // scalesDownInOrder allows broken pods to go before their turn. It also allows those that Recreate wants gone, if the
 // highest has to wait or none is surplus, and those out of service, if none is surplus and the highest need not wait.
 func scalesDownInOrder(f *facts) bool {
-	if !f.set.OrderedReady() || f.scaledDown.sum() == 0 {
+	if !f.snap.OrderedReady() || f.scaledDown.sum() == 0 {
 		return true
 	}
 	i := slices.IndexFunc(f.deletes, func(d deletion) bool { return d.Cause == action.ScaleDown })
 	victim := f.deletes[i].replica
 	var highest *snapshot.Replica
-	for j := range f.set.Replicas {
-		r := &f.set.Replicas[j]
-		if _, used := f.set.InUse(r.Ordinal); used {
+	for j := range f.snap.Replicas {
+		r := &f.snap.Replicas[j]
+		if _, used := f.snap.InUse(r.Ordinal); used {
 			continue
 		}
 		if r.Terminating {
@@ -230,13 +230,13 @@ func scalesDownInOrder(f *facts) bool {
 			highest = r
 		}
 	}
-	surplus, waits := f.active > f.set.Limits.Replicas, f.lacksBelow(highest.Ordinal)
+	surplus, waits := f.active > f.snap.Limits.Replicas, f.lacksBelow(highest.Ordinal)
 	urgent := func(r *snapshot.Replica) bool {
 		return !r.Ready || (waits || !surplus) && f.old(r) || !waits && !surplus && r.Updating
 	}
-	for j := range f.set.Replicas {
-		r := &f.set.Replicas[j]
-		if _, used := f.set.InUse(r.Ordinal); !used && r.Active() && !urgent(victim) && urgent(r) {
+	for j := range f.snap.Replicas {
+		r := &f.snap.Replicas[j]
+		if _, used := f.snap.InUse(r.Ordinal); !used && r.Active() && !urgent(victim) && urgent(r) {
 			return false
 		}
 	}
@@ -245,10 +245,10 @@ func scalesDownInOrder(f *facts) bool {
 
 // createsWhatIsWanted does not count pods that users named, because their surge is created before they are deleted.
 func createsWhatIsWanted(f *facts) bool {
-	if f.set.Paused() {
+	if f.snap.Paused() {
 		return f.created[f.makes(current)]+f.createdForNamed() == len(f.creates)
 	}
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		return !slices.ContainsFunc(f.creates, func(c action.Create) bool {
 			ordinal, err := strconv.Atoi(c.ID)
 			to, used := f.wantedAt(ordinal)
@@ -266,12 +266,12 @@ func createsWhatIsWanted(f *facts) bool {
 		short := max(0, f.want[s]-f.mix[s])
 		if s == current && f.guardsNew() {
 			members := f.mix[update]
-			if !f.set.GivesBack() { // what maxUnavailable does not allow there is surge
-				members -= min(f.set.Limits.MaxSurge, max(0, f.unavailableThere(update)-f.set.Limits.MaxUnavailable))
+			if !f.snap.GivesBack() { // what maxUnavailable does not allow there is surge
+				members -= min(f.snap.Limits.MaxSurge, max(0, f.unavailableThere(update)-f.snap.Limits.MaxUnavailable))
 			}
 			short += max(0, f.want[update]-members)
 		}
-		if f.set.Rolling() && created[s] > short {
+		if f.snap.Rolling() && created[s] > short {
 			return false
 		}
 	}
@@ -284,13 +284,13 @@ func keepsTheGood(f *facts) bool {
 	if !f.guardsNew() {
 		return true
 	}
-	there, limit := f.unavailableThere(update), max(1, f.set.Limits.MaxUnavailable)
+	there, limit := f.unavailableThere(update), max(1, f.snap.Limits.MaxUnavailable)
 	there -= f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return f.side(r.Revision) == update && !r.Available && f.stays(r) })
-	if f.created[update] > 0 && there+f.created[update] > max(limit, f.set.Limits.MaxUnavailable+f.surge()) {
+	if f.created[update] > 0 && there+f.created[update] > max(limit, f.snap.Limits.MaxUnavailable+f.surge()) {
 		return false
 	}
 	wanted := max(0, f.want[current]-f.mix[current])
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		wanted = 0
 		for _, c := range f.creates {
 			ordinal, err := strconv.Atoi(c.ID)
@@ -299,26 +299,26 @@ func keepsTheGood(f *facts) bool {
 			}
 		}
 	}
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
-		_, used := f.set.InUse(r.Ordinal)
-		if f.set.Ordinal() && used && r.Pod != nil && !r.Active() || !f.set.Ordinal() && r.Terminating && len(r.Claims) > 0 {
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
+		_, used := f.snap.InUse(r.Ordinal)
+		if f.snap.Ordinal() && used && r.Pod != nil && !r.Active() || !f.snap.Ordinal() && r.Terminating && len(r.Claims) > 0 {
 			there++
 		}
 	}
-	limited := f.set.Limits.ScaleMaxUnavailable >= 0 || f.set.OrderedReady()
-	return limited || f.created[current] <= wanted || there+f.created[update] >= f.set.Limits.MaxUnavailable // with 0, only surge comes there
+	limited := f.snap.Limits.ScaleMaxUnavailable >= 0 || f.snap.OrderedReady()
+	return limited || f.created[current] <= wanted || there+f.created[update] >= f.snap.Limits.MaxUnavailable // with 0, only surge comes there
 }
 
 func movesMisplaced(f *facts) bool {
 	if f.moved.sum() > 0 && f.frozen() {
 		return false
 	}
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		return f.deleted(action.Move, f.misplaced) == f.moved.sum()
 	}
 	for s := range sides {
-		aimless := f.movedTo[s] > 0 && f.want[s] == 0 && f.set.Current.Template != nil
+		aimless := f.movedTo[s] > 0 && f.want[s] == 0 && f.snap.Current.Template != nil
 		if f.moved[s] > f.excess(s) || aimless {
 			return false
 		}
@@ -327,7 +327,7 @@ func movesMisplaced(f *facts) bool {
 }
 
 func movesWithinGuard(f *facts) bool {
-	limit := max(1, f.set.Limits.MaxUnavailable+f.surge())
+	limit := max(1, f.snap.Limits.MaxUnavailable+f.surge())
 	for s := range sides {
 		passed := f.recreate() || f.passes(s) && f.moved == f.movedBroken
 		if f.movedTo[s] > 0 && f.unavailable[s]+f.movedTo[s] > limit && !passed {
@@ -342,7 +342,7 @@ func brokenIsNeverStuck(f *facts) bool {
 	if f.frozen() || f.scaledDown.sum() > 0 {
 		return true
 	}
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		return f.eachWaiting(func(r *snapshot.Replica) bool { return r.Ready || f.guarded(f.destination(r)) })
 	}
 	if f.waiting() > 0 {
@@ -360,9 +360,9 @@ func brokenPassesGuard(f *facts) bool {
 	if f.frozen() || f.scaledDown.sum() > 0 {
 		return true
 	}
-	full := max(1, f.set.Limits.MaxUnavailable) + f.surge()
+	full := max(1, f.snap.Limits.MaxUnavailable) + f.surge()
 	held := func(to side) bool { return !f.passes(to) || f.unavailableLong[to] < full }
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		return f.eachWaiting(func(r *snapshot.Replica) bool { return r.Ready || held(f.destination(r)) })
 	}
 	for s := range sides {
@@ -377,7 +377,7 @@ func budgetIsUsed(f *facts) bool {
 	if f.frozen() || f.rests() || f.waiting() > 0 {
 		return true
 	}
-	if f.set.Ordinal() {
+	if f.snap.Ordinal() {
 		return f.eachWaiting(func(r *snapshot.Replica) bool { return !r.Ready || f.spent(r) || f.guardedInService(f.destination(r)) })
 	}
 	for s := range sides {
@@ -393,10 +393,10 @@ func namedIsReplaced(f *facts) bool {
 		return true
 	}
 	// Paused, a pod comes back at its own revision. Under OnDelete it comes back at the one that is wanted.
-	guarded := !f.set.Paused() && (f.guardedInService(current) || f.guardedInService(update))
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
-		waits := r.Active() && f.replaceable(r) && !f.goes(r) && (r.Specified || !f.set.Nowhere)
+	guarded := !f.snap.Paused() && (f.guardedInService(current) || f.guardedInService(update))
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
+		waits := r.Active() && f.replaceable(r) && !f.goes(r) && (r.Specified || !f.snap.Nowhere)
 		if waits && (!r.Ready || !f.spent(r)) && !guarded {
 			return false
 		}
@@ -416,25 +416,25 @@ func writesOnce(f *facts) bool {
 // takesWithinBudget covers sets with hooks, in which a pod that waits for its hook counts as gone. The rules of moves and of
 // scaling down cover the others. A plan that takes no more pods than are surplus only scales down.
 func takesWithinBudget(f *facts) bool {
-	if f.set.Spec.Lifecycle == nil || f.recreate() {
+	if f.snap.Spec.Lifecycle == nil || f.recreate() {
 		return true
 	}
 	prepared := 0
 	for _, r := range f.prepares {
-		if _, used := f.set.InUse(r.Ordinal); r.Available && !r.Specified && (used || !f.set.Ordinal()) {
+		if _, used := f.snap.InUse(r.Ordinal); r.Available && !r.Specified && (used || !f.snap.Ordinal()) {
 			prepared++
 		}
 	}
-	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return !f.set.Ordinal() && r.Available && !r.Specified })
-	taken, tooMany := prepared+f.lost+scaled, f.staying-f.set.Limits.Replicas
-	return taken <= max(0, tooMany) || f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return !f.snap.Ordinal() && r.Available && !r.Specified })
+	taken, tooMany := prepared+f.lost+scaled, f.staying-f.snap.Limits.Replicas
+	return taken <= max(0, tooMany) || f.available-taken >= f.snap.Limits.Replicas-f.snap.Limits.MaxUnavailable
 }
 
 func waitsForHook(f *facts) bool {
-	if f.set.Spec.Lifecycle == nil {
+	if f.snap.Spec.Lifecycle == nil {
 		return true
 	}
-	hook := f.set.Spec.Lifecycle.PreDelete
+	hook := f.snap.Spec.Lifecycle.PreDelete
 	for _, d := range f.deletes {
 		pod := d.replica.Pod
 		if pod.Labels["example.com/hook"] != "on" {
@@ -442,7 +442,7 @@ func waitsForHook(f *facts) bool {
 		}
 		_, date, _ := strings.Cut(pod.Annotations[v1beta1.LifecycleSinceAnnotation], " ")
 		since, err := time.Parse(time.RFC3339, date)
-		if err != nil || hook.TimeoutSeconds == nil || f.set.Now.Sub(since) < time.Duration(*hook.TimeoutSeconds)*time.Second {
+		if err != nil || hook.TimeoutSeconds == nil || f.snap.Now.Sub(since) < time.Duration(*hook.TimeoutSeconds)*time.Second {
 			return false
 		}
 	}
@@ -450,10 +450,10 @@ func waitsForHook(f *facts) bool {
 }
 
 func pauseKeepsOldPods(f *facts) bool {
-	if f.set.Ordinal() || !f.set.Paused() || !f.set.Rolling() || f.set.GivesBack() {
+	if f.snap.Ordinal() || !f.snap.Paused() || !f.snap.Rolling() || f.snap.GivesBack() {
 		return true
 	}
-	surplus := f.active - f.set.Limits.Replicas
+	surplus := f.active - f.snap.Limits.Replicas
 	old := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
 		return f.side(r.Revision) != update && !r.ToReplace()
 	})
@@ -465,17 +465,17 @@ func limitsNoReplacement(f *facts) bool {
 	if !slices.ContainsFunc(f.plan.Held, func(h action.Hold) bool { return h.Kind == action.HeldByLimit }) {
 		return true
 	}
-	return f.placed(true)+len(f.creates) >= f.set.Reached
+	return f.placed(true)+len(f.creates) >= f.snap.Reached
 }
 
 // createsWithinLimit counts surge apart: pods that are marked, and pods above spec.replicas. A finished pod has its place until
 // it is deleted.
 func createsWithinLimit(f *facts) bool {
-	limit := f.set.Limits.ScaleMaxUnavailable
+	limit := f.snap.Limits.ScaleMaxUnavailable
 	if limit < 0 {
 		return true
 	}
-	allowed := max(0, f.set.Reached-f.placed(false))
+	allowed := max(0, f.snap.Reached-f.placed(false))
 	for s := range sides {
 		allowed += max(0, limit-f.unavailableThere(s))
 	}
@@ -485,6 +485,6 @@ func createsWithinLimit(f *facts) bool {
 			surge++
 		}
 	}
-	surge = max(surge, f.placed(false)+len(f.creates)-f.set.Limits.Replicas)
+	surge = max(surge, f.placed(false)+len(f.creates)-f.snap.Limits.Replicas)
 	return len(f.creates)-surge <= allowed
 }

@@ -34,17 +34,17 @@ func surgeIsLimited(f *facts) bool {
 			members++
 		}
 	}
-	return (members == 0 || f.staying+members <= f.set.Limits.Replicas) && (surge == 0 || f.extra+surge <= f.set.Limits.MaxSurge)
+	return (members == 0 || f.staying+members <= f.snap.Limits.Replicas) && (surge == 0 || f.extra+surge <= f.snap.Limits.MaxSurge)
 }
 
 func surgeComesAboveMembers(f *facts) bool {
 	for _, c := range f.creates {
 		ordinal, err := strconv.Atoi(c.ID)
-		k, usable := f.set.Ordinals.Rank(ordinal)
-		if err != nil || !usable || c.Surge != (k >= f.set.Limits.Replicas) || k >= f.set.Limits.Replicas+f.set.Limits.MaxSurge {
+		k, usable := f.snap.Ordinals.Rank(ordinal)
+		if err != nil || !usable || c.Surge != (k >= f.snap.Limits.Replicas) || k >= f.snap.Limits.Replicas+f.snap.Limits.MaxSurge {
 			return false
 		}
-		if c.Surge && f.staying < f.set.Limits.Replicas {
+		if c.Surge && f.staying < f.snap.Limits.Replicas {
 			return false
 		}
 	}
@@ -53,9 +53,9 @@ func surgeComesAboveMembers(f *facts) bool {
 
 // left counts the available members and surge pods that a plan leaves, and the available members and surge that it takes.
 func (f *facts) left() (members, surge, takesMembers, takesSurge int) {
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
-		_, used := f.set.InUse(r.Ordinal)
+	for i := range f.snap.Replicas {
+		r := &f.snap.Replicas[i]
+		_, used := f.snap.InUse(r.Ordinal)
 		taken := slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
 		switch {
 		case !r.Available || !used && !r.Surge:
@@ -73,14 +73,14 @@ func (f *facts) left() (members, surge, takesMembers, takesSurge int) {
 }
 
 func surgePaysForOne(f *facts) bool {
-	l := f.set.Limits
+	l := f.snap.Limits
 	members, surge, takesMembers, _ := f.left()
 	return takesMembers == 0 || members+surge >= l.Replicas-l.MaxUnavailable && members >= l.Replicas-max(1, l.MaxUnavailable)
 }
 
 func surgeGoesLast(f *facts) bool {
 	members, surge, _, takesSurge := f.left()
-	return takesSurge == 0 || members+surge >= f.set.Limits.Replicas
+	return takesSurge == 0 || members+surge >= f.snap.Limits.Replicas
 }
 
 // TestExhaustivelyWithSurgeOfOrdinals follows all paths from every state of small sets with ordinals and surge.
@@ -102,7 +102,7 @@ func TestExhaustivelyWithSurgeOfOrdinals(t *testing.T) {
 			states := 0
 			for _, config := range (variant{words: words, partitioned: strings.Contains(words, ">")}).configs(most) {
 				w := newWorld(config, append(members, surge...))
-				if w.set.Limits.MaxSurge == 0 {
+				if w.snap.Limits.MaxSurge == 0 {
 					continue
 				}
 				w.rules = surgeRules()
@@ -118,14 +118,14 @@ func TestExhaustivelyWithSurgeOfOrdinals(t *testing.T) {
 
 // assignSurge gives each ordinal of a member every kind without the mark of surge, and each of surge, and one above, every kind with it.
 func (w *world) assignSurge(c cells, ordinal int) {
-	k, usable := w.set.Ordinals.Rank(ordinal)
-	if usable && k > w.set.Limits.Replicas+w.set.Limits.MaxSurge {
+	k, usable := w.snap.Ordinals.Rank(ordinal)
+	if usable && k > w.snap.Limits.Replicas+w.snap.Limits.MaxSurge {
 		w.start(&c)
 		return
 	}
 	for kind := range kind(len(w.kinds)) {
 		isSurge := strings.HasSuffix(w.kinds[kind], "*")
-		if kind != nothing && isSurge != (usable && k >= w.set.Limits.Replicas) {
+		if kind != nothing && isSurge != (usable && k >= w.snap.Limits.Replicas) {
 			continue
 		}
 		c[ordinal] = kind

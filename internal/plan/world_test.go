@@ -57,7 +57,7 @@ func (s state) unpack() (c cells) {
 // itself, so a set that returns to an earlier state is in a loop.
 type world struct {
 	config string
-	set    *snapshot.Set
+	snap   *snapshot.Set
 	// kinds holds each kind in the notation of package snapshottest. replicas holds each kind at each index.
 	kinds    []string
 	replicas [len(cells{})][]snapshot.Replica
@@ -81,8 +81,8 @@ func newWorld(config string, start []string) *world {
 	alone := strings.Replace(config, "quorum ", "", 1)
 	quorum := alone != config
 	config = alone
-	w := &world{config: config, quorum: quorum, set: snapshottest.Parse(config, ""), rules: rules(), visited: map[state]bool{}}
-	w.set.Preflights = map[string]snapshot.Preflight{w.set.Current.Name: {}, w.set.Update.Name: {}}
+	w := &world{config: config, quorum: quorum, snap: snapshottest.Parse(config, ""), rules: rules(), visited: map[state]bool{}}
+	w.snap.Preflights = map[string]snapshot.Preflight{w.snap.Current.Name: {}, w.snap.Update.Name: {}}
 	w.add("")
 	for _, text := range start {
 		w.add(text)
@@ -90,13 +90,13 @@ func newWorld(config string, start []string) *world {
 	claims := ""
 	if strings.HasSuffix(start[0], "$") { // all pods have claims, and the test does not cover claims
 		claims = "$"
-		w.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1beta1.RetainClaims}
+		w.snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1beta1.RetainClaims}
 	}
-	w.add(w.set.Current.Name + "." + claims)
-	w.add(w.set.Update.Name + "." + claims)
-	if len(w.set.Spec.VolumeClaimTemplates) > 0 {
-		w.add(w.set.Current.Name + "." + claims + "*")
-		w.add(w.set.Update.Name + "." + claims + "*")
+	w.add(w.snap.Current.Name + "." + claims)
+	w.add(w.snap.Update.Name + "." + claims)
+	if len(w.snap.Spec.VolumeClaimTemplates) > 0 {
+		w.add(w.snap.Current.Name + "." + claims + "*")
+		w.add(w.snap.Update.Name + "." + claims + "*")
 	}
 	return w
 }
@@ -131,7 +131,7 @@ func (w *world) add(text string) kind {
 	suffix := strings.TrimPrefix(text, pod)
 	switch mark {
 	case "x", "X":
-		if hasClaims && !w.set.Ordinal() {
+		if hasClaims && !w.snap.Ordinal() {
 			w.next[k] = w.add("-" + map[bool]string{true: "*"}[isSurge])
 		} else {
 			w.next[k] = nothing
@@ -144,7 +144,7 @@ func (w *world) add(text string) kind {
 		}
 		w.next[k] = w.add(revision + after + suffix)
 	case ",":
-		if revision == w.set.Update.Name {
+		if revision == w.snap.Update.Name {
 			w.next[k] = w.add(revision + "r" + suffix)
 		}
 	case "r":
@@ -172,7 +172,7 @@ func (w *world) addHooked(k kind, bare, hook string) {
 		w.prepared[k] = w.add(bare + "^")
 		w.normal[w.prepared[k]] = k
 	case "^":
-		if w.set.Spec.Lifecycle.PreDelete.TimeoutSeconds == nil {
+		if w.snap.Spec.Lifecycle.PreDelete.TimeoutSeconds == nil {
 			w.next[k] = w.add(bare + "%")
 		} else {
 			w.next[k] = w.add(bare + "=")
@@ -192,7 +192,7 @@ func (w *world) replica(index int, text string) snapshot.Replica {
 	words := make([]string, index+1)
 	for i := range words {
 		id := string(rune('a' + i))
-		if w.set.Ordinal() {
+		if w.snap.Ordinal() {
 			id = strconv.Itoa(i)
 		}
 		words[i] = id + ":" + text
@@ -202,39 +202,39 @@ func (w *world) replica(index int, text string) snapshot.Replica {
 
 // show sets the observation to a state.
 func (w *world) show(c *cells) {
-	w.set.Replicas = w.set.Replicas[:0]
+	w.snap.Replicas = w.snap.Replicas[:0]
 	for i, k := range c {
 		if k != nothing {
-			w.set.Replicas = append(w.set.Replicas, w.replicas[i][k])
+			w.snap.Replicas = append(w.snap.Replicas, w.replicas[i][k])
 		}
 	}
-	w.set.FindSteady()
-	snapshottest.FindNone(w.set)
+	w.snap.FindSteady()
+	snapshottest.FindNone(w.snap)
 }
 
 // view sets the observation to a state, and returns its cells.
 func (w *world) view(s state) cells {
 	c := s.unpack()
 	w.show(&c)
-	w.set.Reached = max(s.reached(), w.set.Placed())
+	w.snap.Reached = max(s.reached(), w.snap.Placed())
 	w.remember()
 	return c
 }
 
 // remember lets all places without an active pod be those of moves. States do not show which of them are.
 func (w *world) remember() {
-	w.set.Replacing = nil
-	w.set.Unseen = w.set.Limits.Replicas - w.set.Placed()
-	if !w.set.Ordinal() || w.set.Paused() {
+	w.snap.Replacing = nil
+	w.snap.Unseen = w.snap.Limits.Replicas - w.snap.Placed()
+	if !w.snap.Ordinal() || w.snap.Paused() {
 		return
 	}
-	w.set.Unseen, w.set.Replacing = 0, map[string]string{}
-	for k := range w.set.Limits.Replicas {
-		w.set.Replacing[strconv.Itoa(w.set.Ordinals.At(k))] = w.set.Update.Name
+	w.snap.Unseen, w.snap.Replacing = 0, map[string]string{}
+	for k := range w.snap.Limits.Replicas {
+		w.snap.Replacing[strconv.Itoa(w.snap.Ordinals.At(k))] = w.snap.Update.Name
 	}
-	for i := range w.set.Replicas {
-		if r := &w.set.Replicas[i]; r.Active() {
-			delete(w.set.Replacing, r.ID)
+	for i := range w.snap.Replicas {
+		if r := &w.snap.Replicas[i]; r.Active() {
+			delete(w.snap.Replacing, r.ID)
 		}
 	}
 }
@@ -271,8 +271,8 @@ func (w *world) explore(s state) {
 // successors returns the states that can follow a state. It checks the plan on the way.
 func (w *world) successors(s state) []state {
 	c := w.view(s)
-	p := plan.Next(w.set)
-	w.facts.gather(w.set, &p)
+	p := plan.Next(w.snap)
+	w.facts.gather(w.snap, &p)
 	settled := w.facts.settled()
 	if what := w.judge(&c, &p, settled); what != "" {
 		w.fail(s, what)
@@ -282,12 +282,12 @@ func (w *world) successors(s state) []state {
 	if !p.Empty() {
 		next = append(next, w.carryOut(c, &p))
 	}
-	moving := len(next) > 0 || w.set.Nowhere && slices.ContainsFunc(w.set.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
+	moving := len(next) > 0 || w.snap.Nowhere && slices.ContainsFunc(w.snap.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
 	for i, k := range c {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
 		}
-		moving = moving || !w.isBroken(i, k) || w.quorum && w.set.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
+		moving = moving || !w.isBroken(i, k) || w.quorum && w.snap.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
 		after := c
 		after[i] = w.next[k]
 		next = append(next, w.packed(&after))
@@ -321,14 +321,14 @@ func matters(h action.Hold) bool {
 
 // repeats reports whether a second plan equals the first, and leaves the observation unchanged.
 func (w *world) repeats(c *cells, p *action.Plan) bool {
-	again := plan.Next(w.set)
-	after := slices.Clone(w.set.Replicas)
+	again := plan.Next(w.snap)
+	after := slices.Clone(w.snap.Replicas)
 	w.show(c)
-	return reflect.DeepEqual(*p, again) && reflect.DeepEqual(after, w.set.Replicas)
+	return reflect.DeepEqual(*p, again) && reflect.DeepEqual(after, w.snap.Replicas)
 }
 
 // twin reports whether the pod at an index equals the one before it, in a set in which only numbers count.
-func (w *world) twin(c *cells, i int) bool { return !w.set.Ordinal() && i > 0 && c[i] == c[i-1] }
+func (w *world) twin(c *cells, i int) bool { return !w.snap.Ordinal() && i > 0 && c[i] == c[i-1] }
 
 // inCompany reports whether nothing keeps the pod at an index from its next kind. In a quorum world a pod becomes ready only
 // when all pods are there.
@@ -357,11 +357,11 @@ func (w *world) ruptured(c *cells) bool {
 func (w *world) complete(c *cells) bool {
 	n := 0
 	for i, k := range c {
-		if r := &w.replicas[i][k]; r.Active() && r.Revision == w.set.Update.Name && !w.set.Condemned(r) {
+		if r := &w.replicas[i][k]; r.Active() && r.Revision == w.snap.Update.Name && !w.snap.Condemned(r) {
 			n++
 		}
 	}
-	return n >= w.set.Limits.Replicas
+	return n >= w.snap.Limits.Replicas
 }
 
 // isBroken reports whether a pod is permanently broken: an old pod that never becomes ready unless it is replaced. A pod
@@ -414,7 +414,7 @@ func (w *world) find(c *cells, a action.Action) int {
 
 // place returns the index of an identity that gets its pod: its ordinal, that of its claims, or a free one.
 func (w *world) place(c *cells, id string) int {
-	if w.set.Ordinal() {
+	if w.snap.Ordinal() {
 		ordinal, err := strconv.Atoi(id)
 		if err != nil {
 			panic(err)
@@ -438,13 +438,13 @@ func (w *world) born(a action.Create) kind {
 }
 
 // limited reports whether the set limits the creation of pods.
-func (w *world) limited() bool { return w.set.Limits.ScaleMaxUnavailable >= 0 }
+func (w *world) limited() bool { return w.snap.Limits.ScaleMaxUnavailable >= 0 }
 
 // packed returns the state of some cells. What the set has had so far stays.
 func (w *world) packed(c *cells) state {
 	s := w.sorted(c)
 	if w.limited() {
-		s |= state(w.set.Reached) << reachedAt
+		s |= state(w.snap.Reached) << reachedAt
 	}
 	return s
 }
@@ -452,7 +452,7 @@ func (w *world) packed(c *cells) state {
 // sorted returns a state in which the cells of a set with random names are sorted. Terminating pods without claims do not
 // matter there, so more than two of them are not distinguished.
 func (w *world) sorted(c *cells) state {
-	if w.set.Ordinal() {
+	if w.snap.Ordinal() {
 		return pack(c)
 	}
 	slices.SortFunc(c[:], func(a, b kind) int { return int(b) - int(a) })
@@ -478,6 +478,6 @@ func (w *world) fail(s state, what string) {
 		fmt.Fprintf(&b, "  %q\n", w.spell(before))
 	}
 	w.view(s)
-	p := plan.Next(w.set)
-	w.err = fmt.Errorf("%sstate: %q, reached %d\n%s", &b, w.spell(s), w.set.Reached, &p)
+	p := plan.Next(w.snap)
+	w.err = fmt.Errorf("%sstate: %q, reached %d\n%s", &b, w.spell(s), w.snap.Reached, &p)
 }

@@ -138,8 +138,8 @@ func TestAlteredPatchesAreRefused(t *testing.T) {
 				t.Errorf("the refusal is of %v", got)
 			}
 
-			w.observe.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(tt.do): {Message: "conflict", Unsettled: true}}
-			defer func() { w.observe.Refusals = nil }()
+			w.snap.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(tt.do): {Message: "conflict", Unsettled: true}}
+			defer func() { w.snap.Refusals = nil }()
 			if again := w.apply(t, tt.do).Attempts; len(again) != 1 || again[0].Overtaken {
 				t.Errorf("attempts after a conflict = %+v, want one that rests", again)
 			}

@@ -17,7 +17,7 @@ import (
 func TestBuildRandom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(v1beta1.RandomIdentity)
-	template := w.observe.Update.Template
+	template := w.snap.Update.Template
 	template.Annotations = map[string]string{"note": "kept"}
 	template.Finalizers = []string{"example.com/kept"}
 	template.Spec.NodeName = "kept"
@@ -37,7 +37,7 @@ func TestBuildRandom(t *testing.T) {
 		},
 		Spec: corev1.PodSpec{NodeName: "kept"},
 	}
-	pod := Build(w.set, w.observe.Update, "x7k2p")
+	pod := Build(w.set, w.snap.Update, "x7k2p")
 	if diff := cmp.Diff(want, pod); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
@@ -55,9 +55,9 @@ func TestBuildOrdinal(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "data"}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "logs"}},
 	}
-	w.observe.Update.Claims = snapshot.RevisionOf(revision, &w.set.Spec).Claims
-	w.observe.Update.Template.Spec.Volumes = []corev1.Volume{{Name: "config"}, {Name: "data"}}
-	pod := Build(w.set, w.observe.Update, "7")
+	w.snap.Update.Claims = snapshot.RevisionOf(revision, &w.set.Spec).Claims
+	w.snap.Update.Template.Spec.Volumes = []corev1.Volume{{Name: "config"}, {Name: "data"}}
+	pod := Build(w.set, w.snap.Update, "7")
 
 	labels := map[string]string{
 		"app": "web", v1beta1.RevisionLabel: revision, v1beta1.PodIndexLabel: "7", v1beta1.PodNameLabel: "web-7",

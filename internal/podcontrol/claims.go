@@ -120,7 +120,7 @@ func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name stri
 // being deleted. So reuse first asks the API server whether the claim still is as the cache shows it. If the claim is gone,
 // reuse creates the wanted one.
 func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
-	if r.Pod != nil || claims.Obstacle(w.observation, r, seen) != "" {
+	if r.Pod != nil || claims.Obstacle(w.snap, r, seen) != "" {
 		return w.use(r, seen)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -135,7 +135,7 @@ func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *c
 
 // use blocks the pod if an existing claim must not be used. The claim is labeled once the pod exists.
 func (w *writer) use(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
-	if why := claims.Obstacle(w.observation, r, claim); why != "" {
+	if why := claims.Obstacle(w.snap, r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
 	return outcome{}

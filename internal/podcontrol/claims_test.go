@@ -25,7 +25,7 @@ func withClaims(identity v1beta1.PodIdentity) *world {
 	w.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
 		Name: "data", Labels: map[string]string{"tier": "fast"},
 	}}}
-	w.observe.Update.Claims = snapshot.RevisionOf(revision, &w.set.Spec).Claims
+	w.snap.Update.Claims = snapshot.RevisionOf(revision, &w.set.Spec).Claims
 	return w
 }
 
@@ -117,7 +117,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 				w.server.store(tt.exists)
 			}
 			if tt.seen != nil {
-				w.observe.Replicas = replicas(nil, tt.seen)
+				w.snap.Replicas = replicas(nil, tt.seen)
 			}
 			result := w.apply(t, creates(1)...)
 			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {
@@ -148,7 +148,7 @@ func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	foreign := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
 	c := claim(map[string]string{v1beta1.SetLabel: "web"}, claims.Owner("web", "set"), foreign)
 	w.server.store(c)
-	w.observe.Replicas = replicas(gone.Pod, c)
+	w.snap.Replicas = replicas(gone.Pod, c)
 	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	own := action.OwnClaim{ID: "0", Claim: c, Owner: owner, Reason: "deleted together with the pod"}
 
@@ -234,13 +234,13 @@ func TestClaimsOfARevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(v1beta1.OrdinalIdentity)
-			w.observe.Known = map[string]snapshot.Revision{"web-0": {
-				Name: "web-0", Template: w.observe.Update.Template, Claims: []snapshot.ClaimTemplate{{Name: "data", Template: tt.template}},
+			w.snap.Known = map[string]snapshot.Revision{"web-0": {
+				Name: "web-0", Template: w.snap.Update.Template, Claims: []snapshot.ClaimTemplate{{Name: "data", Template: tt.template}},
 			}}
 			if tt.exists {
 				c := claim(map[string]string{v1beta1.SetLabel: "web", v1beta1.PodIndexLabel: "0"})
 				w.server.store(c)
-				w.observe.Replicas = replicas(nil, c)
+				w.snap.Replicas = replicas(nil, c)
 			}
 			result := w.apply(t, action.Create{ID: "0", Revision: "web-0"})
 			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {

@@ -110,7 +110,7 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 // deleteClaim deletes a claim if it still is the one that was judged, and no pod mounts it. It asks the API server, because
 // a manager that has just started may not see that pod in its cache, and deleting the claim would delete its data.
 func (w *writer) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
-	name := w.observation.PodName(a.ID)
+	name := w.snap.PodName(a.ID)
 	switch err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &corev1.Pod{}); {
 	case err == nil:
 		return apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), a.Claim.Name, fmt.Errorf("pod %s is there", name))

@@ -135,9 +135,9 @@ type Result struct {
 	NamespaceGone bool
 }
 
-// Apply applies a plan for a set. o is the observation that the plan was made from.
-func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, o *snapshot.Set, plan action.Plan) Result {
-	w := &writer{Control: c, set: set, observation: o}
+// Apply applies a plan for a set. snap is the snapshot that the plan was made from.
+func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, snap *snapshot.Set, plan action.Plan) Result {
+	w := &writer{Control: c, set: set, snap: snap}
 	w.stays = sync.OnceValue(func() error { return CheckStays(ctx, c.Live, set) })
 	var deletes []action.Delete
 	var creates []action.Create
@@ -162,13 +162,13 @@ func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, o *snapshot.S
 			w.keepBudget(ctx, a)
 		}
 	}
-	if len(keeps) > 0 || o.HasClaims() {
+	if len(keeps) > 0 || snap.HasClaims() {
 		w.findReplicas()
 	}
 	staying := w.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
 	w.updateAll(ctx, relabels, &w.result.Relabels)
-	if o.OrderedReady() { // a pod is created while all below it are available, including those that are disturbed next
+	if snap.OrderedReady() { // a pod is created while all below it are available, including those that are disturbed next
 		w.createAll(ctx, creates)
 		w.updateAll(ctx, updates, &w.result.Updates)
 		w.deleteAll(ctx, deletes)
@@ -185,8 +185,8 @@ func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, o *snapshot.S
 type writer struct {
 	*Control
 
-	set         *v1beta1.RollSet
-	observation *snapshot.Set
+	set  *v1beta1.RollSet
+	snap *snapshot.Set
 	// replicas holds the observed replicas by identity. It is filled only if there are claims.
 	replicas map[string]*snapshot.Replica
 	result   Result
@@ -213,9 +213,9 @@ func (w *writer) tried(a action.Action, out outcome) {
 }
 
 func (w *writer) findReplicas() {
-	w.replicas = make(map[string]*snapshot.Replica, len(w.observation.Replicas))
-	for i := range w.observation.Replicas {
-		w.replicas[w.observation.Replicas[i].ID] = &w.observation.Replicas[i]
+	w.replicas = make(map[string]*snapshot.Replica, len(w.snap.Replicas))
+	for i := range w.snap.Replicas {
+		w.replicas[w.snap.Replicas[i].ID] = &w.snap.Replicas[i]
 	}
 }
 

@@ -74,7 +74,7 @@ func (w *writer) askWhether(ctx context.Context, revision string, refusal error)
 		return
 	}
 	altered := attempt.IsAltered(refusal) // it was made, so no dry run can show more
-	if altered || w.observation.Preflights[revision].Refuses() {
+	if altered || w.snap.Preflights[revision].Refuses() {
 		w.answered(revision, snapshot.Preflight{Refusal: refusal.Error(), Altered: altered})
 		return
 	}
@@ -85,7 +85,7 @@ func (w *writer) askWhether(ctx context.Context, revision string, refusal error)
 func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	revision, ok := w.revision(a.Revision)
 	if !ok {
-		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.observation.PodName(a.ID), a.Revision)}
+		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.snap.PodName(a.ID), a.Revision)}
 	}
 	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
 		return out
@@ -97,7 +97,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if a.Origin != "" {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1beta1.OriginAnnotation, a.Origin)
 	}
-	if w.observation.Lists(pod.Name) {
+	if w.snap.Lists(pod.Name) {
 		pod.Labels[v1beta1.ReplacedLabel] = "true"
 	}
 	sent := pod.ObjectMeta
@@ -119,7 +119,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 
 // revision returns a revision that has a template.
 func (w *writer) revision(name string) (snapshot.Revision, bool) {
-	for _, r := range []snapshot.Revision{w.observation.Current, w.observation.Update, w.observation.Known[name]} {
+	for _, r := range []snapshot.Revision{w.snap.Current, w.snap.Update, w.snap.Known[name]} {
 		if r.Name == name && r.Template != nil {
 			return r, true
 		}

@@ -48,7 +48,7 @@ func (w *writer) tell(ctx context.Context) {
 	if len(w.created) > 0 {
 		names, why := w.describeCreates(log)
 		log.Info("created pods", "count", len(w.created), "pods", names, "reason", why)
-		w.event(corev1.EventTypeNormal, SuccessfulCreate, "Create", fmt.Sprintf("Created %s (%s; %d wanted)", names, why, w.observation.Limits.Replicas))
+		w.event(corev1.EventTypeNormal, SuccessfulCreate, "Create", fmt.Sprintf("Created %s (%s; %d wanted)", names, why, w.snap.Limits.Replicas))
 	}
 	if failed := w.result.Creates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failed.String())
@@ -163,7 +163,7 @@ func (w *writer) describeCreates(log logr.Logger) (names, why string) {
 	pods := make([]string, len(w.created))
 	reasons := make([]string, len(w.created))
 	for i, a := range w.created {
-		pods[i], reasons[i] = w.observation.PodName(a.ID), fmt.Sprintf("%s, at revision %s", a.Reason, a.Revision)
+		pods[i], reasons[i] = w.snap.PodName(a.ID), fmt.Sprintf("%s, at revision %s", a.Reason, a.Revision)
 		log.V(1).Info("created pod", "pod", pods[i], "revision", a.Revision, "reason", a.Reason)
 	}
 	return Listed(pods), distinct(reasons)

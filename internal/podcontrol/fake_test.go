@@ -181,7 +181,7 @@ type world struct {
 	control *Control
 	// batches holds the sizes of the batches that were run.
 	batches []int
-	observe snapshot.Set
+	snap    snapshot.Set
 }
 
 const revision = "web-1"
@@ -200,7 +200,7 @@ func newWorld(identity v1beta1.PodIdentity) *world {
 		},
 	}
 	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
-	w.observe = snapshot.Set{
+	w.snap = snapshot.Set{
 		Name: "web", UID: "set", Spec: &w.set.Spec,
 		Update: snapshot.Revision{Name: revision, Template: template},
 	}
@@ -220,7 +220,7 @@ func newWorld(identity v1beta1.PodIdentity) *world {
 
 func (w *world) apply(t *testing.T, actions ...action.Action) Result {
 	t.Helper()
-	return w.control.Apply(t.Context(), w.set, &w.observe, action.Plan{Actions: actions})
+	return w.control.Apply(t.Context(), w.set, &w.snap, action.Plan{Actions: actions})
 }
 
 // creates returns n creates, of identities 0 … n−1.

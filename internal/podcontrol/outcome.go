@@ -30,7 +30,7 @@ type outcome struct {
 // that, such as one by an API server that has just started. A write that was altered is no such refusal: it happened.
 func (w *writer) unsettled(a action.Action, out outcome) bool {
 	refused := out.err != nil && !attempt.MayHaveHappened(out.err) && !attempt.InTrouble(out.err) && !attempt.IsAltered(out.err)
-	return refused && w.observation.Refusals[action.KeyOf(a)].Unsettled
+	return refused && w.snap.Refusals[action.KeyOf(a)].Unsettled
 }
 
 // namespaceGone reports whether a create was refused because its namespace is being deleted or no longer exists.

@@ -60,14 +60,14 @@ func (w *writer) answered(revision string, answer snapshot.Preflight) {
 
 // freeIdentity returns an identity that the set could give to a pod, and that no known pod has.
 func (w *writer) freeIdentity() string {
-	taken := make(map[string]bool, len(w.observation.Replicas))
-	for id := range w.observation.Blocked {
+	taken := make(map[string]bool, len(w.snap.Replicas))
+	for id := range w.snap.Blocked {
 		taken[id] = true
 	}
-	for i := range w.observation.Replicas {
-		taken[w.observation.Replicas[i].ID] = true
+	for i := range w.snap.Replicas {
+		taken[w.snap.Replicas[i].ID] = true
 	}
-	for k := range w.observation.Refusals {
+	for k := range w.snap.Refusals {
 		if k.Verb == attempt.Creating {
 			taken[k.Object] = true
 		}
@@ -77,15 +77,15 @@ func (w *writer) freeIdentity() string {
 			taken[tried.Key.Object] = true
 		}
 	}
-	if !w.observation.Ordinal() {
-		free := identity.NewSequence(w.set.UID).Next(w.observation.Issued, 1, func(id string) bool { return taken[id] })
+	if !w.snap.Ordinal() {
+		free := identity.NewSequence(w.set.UID).Next(w.snap.Issued, 1, func(id string) bool { return taken[id] })
 		return strings.Join(free, "")
 	}
 	k := 0
-	for taken[strconv.Itoa(w.observation.Ordinals.At(k))] {
+	for taken[strconv.Itoa(w.snap.Ordinals.At(k))] {
 		k++
 	}
-	return strconv.Itoa(w.observation.Ordinals.At(k))
+	return strconv.Itoa(w.snap.Ordinals.At(k))
 }
 
 // quotaExceeded reports whether a pod was refused only because the namespace has none of a resource left. Only the message of

@@ -51,7 +51,7 @@ func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
 // labelPatch returns a patch that labels a pod with the revision whose pods it equals, if it still is as it was judged.
 func (w *writer) labelPatch(a action.Relabel) ([]byte, error) {
 	labels := map[string]string{v1beta1.RevisionLabel: a.Revision}
-	if id := w.observation.IDOf(a.Pod.Name); w.observation.PodName(id) == a.Pod.Name {
+	if id := w.snap.IDOf(a.Pod.Name); w.snap.PodName(id) == a.Pod.Name {
 		maps.Copy(labels, identityLabels(w.set, id))
 	}
 	return json.Marshal(map[string]any{"metadata": map[string]any{

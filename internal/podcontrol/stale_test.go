@@ -62,7 +62,7 @@ func TestARefusalSaysNothingAboutAnEarlierAttempt(t *testing.T) {
 				w := newWorld(v1beta1.RandomIdentity)
 				pod := w.pod("web-0").Pod.DeepCopy()
 				pod.ResourceVersion = "5"
-				w.observe.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(write(pod)): {Message: "no answer", Unsettled: true}}
+				w.snap.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(write(pod)): {Message: "no answer", Unsettled: true}}
 				w.server.fail = func(string, client.Object) error {
 					return apierrors.NewForbidden(schema.GroupResource{}, "web-0", errors.New("not yet"))
 				}

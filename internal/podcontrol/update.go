@@ -42,10 +42,10 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 	switch a := a.(type) {
 	case action.CloseGate:
 		c.pod, c.subresource, c.why = a.Pod, "status", a.Reason
-		c.patch, err = inplace.GatePatch(a.Pod, inplace.Closed, w.observation.Now)
+		c.patch, err = inplace.GatePatch(a.Pod, inplace.Closed, w.snap.Now)
 	case action.OpenGate:
 		c.pod, c.subresource, c.why = a.Pod, "status", a.Reason
-		c.patch, err = inplace.GatePatch(a.Pod, inplace.Open, w.observation.Now)
+		c.patch, err = inplace.GatePatch(a.Pod, inplace.Open, w.snap.Now)
 	case action.UpdateInPlace:
 		c.pod, c.why = a.Pod, a.Why()
 		c.patch, err = inplace.Patch(a.Pod, a.Change, a.Revision)
@@ -55,7 +55,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 		c.pod, c.why = a.Pod, a.Reason
 		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": a.Pod.UID, "labels": map[string]string{v1beta1.LifecycleStateLabel: string(a.State)},
-			"annotations": map[string]string{v1beta1.LifecycleSinceAnnotation: lifecycle.Record(a.State, w.observation.Now, a.Passed)},
+			"annotations": map[string]string{v1beta1.LifecycleSinceAnnotation: lifecycle.Record(a.State, w.snap.Now, a.Passed)},
 		}})
 	case action.Relabel:
 		c.pod, c.why = a.Pod, a.String()

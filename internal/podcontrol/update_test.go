@@ -184,8 +184,8 @@ func TestBuildGates(t *testing.T) {
 			w := newWorld(v1beta1.RandomIdentity)
 			w.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = tt.policy
 			w.set.Spec.Lifecycle = tt.lifecycle
-			w.observe.Update.Template.Spec.ReadinessGates = tt.declared
-			pod := Build(w.set, w.observe.Update, "a")
+			w.snap.Update.Template.Spec.ReadinessGates = tt.declared
+			pod := Build(w.set, w.snap.Update, "a")
 			if diff := cmp.Diff(tt.wantGates, pod.Spec.ReadinessGates); diff != "" {
 				t.Errorf("gates (-want +got):\n%s", diff)
 			}
@@ -256,9 +256,9 @@ func TestUsersAreToldWhichHooksArePassed(t *testing.T) {
 func TestStatesAreDated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(v1beta1.RandomIdentity)
-	writer := &writer{observation: &w.observe}
+	writer := &writer{snap: &w.snap}
 	pod := w.running("web-a")
-	now := w.observe.Now.UTC().Format(time.RFC3339)
+	now := w.snap.Now.UTC().Format(time.RFC3339)
 	for passed, want := range map[snapshot.Passed]string{{}: "Normal " + now, {Hook: "preNormal", Seconds: 60}: "Normal " + now + " preNormal 60"} {
 		c, err := writer.changeOf(action.SetState{Pod: pod, State: v1beta1.LifecycleNormal, Passed: passed})
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // named, or taken by a rollout, and is filled even if pods are unavailable. So is a place of surge, once no other is empty: surge
 // belongs to a rollout, and maxSurge limits it.
 type limit struct {
-	set *snapshot.Set
+	snap *snapshot.Set
 	// most is how many pods of a revision may be unavailable; negative means no limit.
 	most int
 	// taken counts the places that have a pod, or a terminating one that is replaced, or that this plan fills.
@@ -27,14 +27,14 @@ type limit struct {
 	unavailable map[string]int
 }
 
-func newLimit(o *snapshot.Set, w *desired.State) limit {
-	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, taken: o.Limits.Replicas - w.Missing, unavailable: map[string]int{}}
+func newLimit(snap *snapshot.Set, w *desired.State) limit {
+	l := limit{snap: snap, most: snap.Limits.ScaleMaxUnavailable, taken: snap.Limits.Replicas - w.Missing, unavailable: map[string]int{}}
 	if l.most < 0 {
 		return l
 	}
-	for r := range o.Unsteady() {
+	for r := range snap.Unsteady() {
 		switch {
-		case r.Terminating && scaledDown(o, r):
+		case r.Terminating && scaledDown(snap, r):
 			l.taken--
 		case r.Active() && !r.Available && !w.Goes(r):
 			l.unavailable[r.Revision]++
@@ -45,12 +45,12 @@ func newLimit(o *snapshot.Set, w *desired.State) limit {
 
 // scaledDown reports whether a terminating pod in a place that is wanted again was deleted because spec.replicas was lowered.
 // Its successor is no replacement. With random names such a pod has no place.
-func scaledDown(o *snapshot.Set, r *snapshot.Replica) bool {
-	if !o.Ordinal() {
+func scaledDown(snap *snapshot.Set, r *snapshot.Replica) bool {
+	if !snap.Ordinal() {
 		return false
 	}
-	place, used := o.InUse(r.Ordinal)
-	return used && place >= o.Reached
+	place, used := snap.InUse(r.Ordinal)
+	return used && place >= snap.Reached
 }
 
 // holds reports whether the limit holds a place. If it does not, the place is counted.
@@ -58,10 +58,10 @@ func (l *limit) holds(place desired.Place, p *action.Plan) bool {
 	if l.most < 0 {
 		return false
 	}
-	replaces := l.taken < l.set.Reached || place.Surge && l.taken >= l.set.Limits.Replicas
+	replaces := l.taken < l.snap.Reached || place.Surge && l.taken >= l.snap.Limits.Replicas
 	if !replaces && l.unavailable[place.Revision] >= l.most {
 		p.HoldBecause(action.HeldByLimit, func() (string, string) {
-			return l.set.PodName(place.ID), fmt.Sprintf("scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", l.most)
+			return l.snap.PodName(place.ID), fmt.Sprintf("scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", l.most)
 		})
 		return true
 	}

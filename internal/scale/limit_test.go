@@ -85,15 +85,15 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("scalemu=1 "+c.config, c.state)
-			for i := range o.Replicas {
-				for _, claim := range o.Replicas[i].Claims {
+			snap := snapshottest.Parse("scalemu=1 "+c.config, c.state)
+			for i := range snap.Replicas {
+				for _, claim := range snap.Replicas[i].Claims {
 					claim.Labels = map[string]string{v1beta1.LeftLabel: strconv.FormatBool(c.left)}
 				}
 			}
-			w := desired.Of(o)
-			p := scale.Down(o, w)
-			p.Join(scale.Up(o, w, p))
+			w := desired.Of(snap)
+			p := scale.Down(snap, w)
+			p.Join(scale.Up(snap, w, p))
 			if diff := cmp.Diff(c.want, strings.TrimSpace(p.String())); diff != "" {
 				t.Errorf("plan for %q in %q (-want +got):\n%s", c.state, c.config, diff)
 			}

@@ -14,15 +14,15 @@ import (
 )
 
 // heldByOrder holds a place while a pod before it is not available.
-func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
-	before := firstUnavailableBelow(o, place.Ordinal)
+func heldByOrder(snap *snapshot.Set, place desired.Place, p *action.Plan) bool {
+	before := firstUnavailableBelow(snap, place.Ordinal)
 	if before == nil && place.Surge {
-		before = firstUnavailableSurgeBelow(o, place.Ordinal)
+		before = firstUnavailableSurgeBelow(snap, place.Ordinal)
 	}
 	if before == nil {
 		return false
 	}
-	p.Hold(action.HeldByOrder, o.PodName(place.ID), "podManagementPolicy OrderedReady: %s", notAvailable(before))
+	p.Hold(action.HeldByOrder, snap.PodName(place.ID), "podManagementPolicy OrderedReady: %s", notAvailable(before))
 	return true
 }
 
@@ -37,9 +37,9 @@ func notAvailable(r *snapshot.Replica) string {
 
 // firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none. One that serves although its
 // update is not known to be done keeps no pod back: surge may have to come before it can be recreated.
-func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
-	for r := range o.Unsteady() {
-		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !r.ServesUnproven() && !o.Condemned(r) {
+func firstUnavailableBelow(snap *snapshot.Set, ordinal int) *snapshot.Replica {
+	for r := range snap.Unsteady() {
+		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !r.ServesUnproven() && !snap.Condemned(r) {
 			return r
 		}
 	}
@@ -47,8 +47,8 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 }
 
 // firstUnavailableSurgeBelow returns the lowest unavailable surge pod below an ordinal; nil if there is none.
-func firstUnavailableSurgeBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
-	for r := range o.Unsteady() {
+func firstUnavailableSurgeBelow(snap *snapshot.Set, ordinal int) *snapshot.Replica {
+	for r := range snap.Unsteady() {
 		if r.Pod != nil && r.Surge && r.Ordinal < ordinal && !r.Available {
 			return r
 		}
@@ -58,12 +58,12 @@ func firstUnavailableSurgeBelow(o *snapshot.Set, ordinal int) *snapshot.Replica 
 
 // lackBelow returns what keeps the pod of an ordinal from being scaled down: the lowest place in use below it whose pod is not
 // available or does not exist; empty if there is none. A place that a quota keeps empty keeps no pod: one that goes makes room.
-func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
-	below := firstUnavailableBelow(o, ordinal)
-	full := o.Refusals[attempt.AnyCreate()].Definite
+func lackBelow(snap *snapshot.Set, w *desired.State, ordinal int) string {
+	below := firstUnavailableBelow(snap, ordinal)
+	full := snap.Refusals[attempt.AnyCreate()].Definite
 	if len(w.Places) > 0 && !full {
 		if place := w.Places[0]; !place.Surge && place.Ordinal < ordinal && (below == nil || place.Ordinal < below.Ordinal) {
-			return o.PodName(place.ID) + " does not exist"
+			return snap.PodName(place.ID) + " does not exist"
 		}
 	}
 	if below == nil {
@@ -76,13 +76,13 @@ func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 // gone. Pods that are unavailable, or that Recreate wants gone, do not reduce availability. While the set has no more than
 // spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it. Surge pods go when
 // they are no longer needed, and count for nothing here.
-func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	budget, tooMany := withoutSurge(o)
+func removeCondemned(snap *snapshot.Set, w *desired.State, p *action.Plan) {
+	budget, tooMany := withoutSurge(snap)
 	victims := w.Going
-	if o.OrderedReady() {
-		victims = nextCondemned(o, w, tooMany <= 0, p)
+	if snap.OrderedReady() {
+		victims = nextCondemned(snap, w, tooMany <= 0, p)
 	}
-	missed := func(r *snapshot.Replica) bool { return r.Available && !r.Surge && !desired.IsOld(o, r) }
+	missed := func(r *snapshot.Replica) bool { return r.Available && !r.Surge && !desired.IsOld(snap, r) }
 	for _, r := range victims {
 		if !missed(r) && !r.Surge {
 			tooMany--
@@ -110,9 +110,9 @@ func whyCondemned(r *snapshot.Replica) string {
 }
 
 // withoutSurge returns the budget of a set, and how many pods it has too many, as if it had no surge.
-func withoutSurge(o *snapshot.Set) (budget snapshot.Budget, tooMany int) {
-	budget, tooMany = o.Budget(o.Limits.MinAvailable()), o.Active()-o.Limits.Replicas
-	for r := range o.Unsteady() {
+func withoutSurge(snap *snapshot.Set) (budget snapshot.Budget, tooMany int) {
+	budget, tooMany = snap.Budget(snap.Limits.MinAvailable()), snap.Active()-snap.Limits.Replicas
+	for r := range snap.Unsteady() {
 		if !r.Surge || !r.Active() {
 			continue
 		}
@@ -128,14 +128,14 @@ func withoutSurge(o *snapshot.Set) (budget snapshot.Budget, tooMany int) {
 // waits until the previous one is gone and every place below has an available pod. If the pods are only misplaced, one that is
 // out of service goes before it. Pods that Recreate wants gone do not wait for the highest when it must wait or is only misplaced,
 // because no new pod is created before they are gone.
-func nextCondemned(o *snapshot.Set, w *desired.State, misplaced bool, p *action.Plan) []*snapshot.Replica {
+func nextCondemned(snap *snapshot.Set, w *desired.State, misplaced bool, p *action.Plan) []*snapshot.Replica {
 	victim := w.Going[0]
-	lack := lackBelow(o, w, victim.Ordinal)
+	lack := lackBelow(snap, w, victim.Ordinal)
 	goesFirst := func(r *snapshot.Replica) bool {
 		switch {
 		case r.Broken():
 			return true
-		case desired.IsOld(o, r):
+		case desired.IsOld(snap, r):
 			return misplaced || lack != ""
 		default:
 			return misplaced && lack == "" && r.OutOfService()
@@ -144,7 +144,7 @@ func nextCondemned(o *snapshot.Set, w *desired.State, misplaced bool, p *action.
 	if i := slices.IndexFunc(w.Going, goesFirst); i >= 0 {
 		victim, lack = w.Going[i], ""
 	}
-	if going := terminatingCondemned(o); going != nil {
+	if going := terminatingCondemned(snap); going != nil {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
 		return nil
 	}
@@ -156,9 +156,9 @@ func nextCondemned(o *snapshot.Set, w *desired.State, misplaced bool, p *action.
 }
 
 // terminatingCondemned returns a pod that was scaled down and is not yet gone; nil if there is none.
-func terminatingCondemned(o *snapshot.Set) *snapshot.Replica {
-	for r := range o.Unsteady() {
-		if r.Terminating && o.Condemned(r) {
+func terminatingCondemned(snap *snapshot.Set) *snapshot.Replica {
+	for r := range snap.Unsteady() {
+		if r.Terminating && snap.Condemned(r) {
 			return r
 		}
 	}

@@ -22,24 +22,24 @@ import (
 )
 
 // Down returns what to delete so that the set has no more than the pods it should have.
-func Down(o *snapshot.Set, w *desired.State) action.Plan {
-	p := action.Plan{EveryHold: o.EveryHold}
-	removeFinished(o, w, &p)
+func Down(snap *snapshot.Set, w *desired.State) action.Plan {
+	p := action.Plan{EveryHold: snap.EveryHold}
+	removeFinished(snap, w, &p)
 	switch {
-	case o.Ordinal() && len(w.Going) > 0:
-		removeCondemned(o, w, &p)
-	case !o.Ordinal():
-		removeSurplus(o, w, &p)
+	case snap.Ordinal() && len(w.Going) > 0:
+		removeCondemned(snap, w, &p)
+	case !snap.Ordinal():
+		removeSurplus(snap, w, &p)
 	}
 	return p
 }
 
 // Up plans the creates by which the set gets the pods it should have. down has the deletes of this plan, without those that wait
 // for a lifecycle hook.
-func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
-	p := action.Plan{EveryHold: o.EveryHold}
+func Up(snap *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
+	p := action.Plan{EveryHold: snap.EveryHold}
 	if len(w.Places) > 0 {
-		grow(o, w, down, &p)
+		grow(snap, w, down, &p)
 	}
 	return p
 }
@@ -48,22 +48,22 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 // up for one reason at a time. A deletion holds nothing up while it waits: because of a hook, a refusal, its order, a
 // finalizer or a lost node. A terminating pod with a random name looks like one that was moved. left is how long until a
 // terminating pod counts as stuck.
-func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
-	for r := range o.Unsteady() {
-		if r.Terminating && o.Condemned(r) && !r.Surge && !r.Stuck(o.Now) {
-			left = max(left, r.StuckAt().Sub(o.Now)+time.Second)
+func Rests(snap *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
+	for r := range snap.Unsteady() {
+		if r.Terminating && snap.Condemned(r) && !r.Surge && !r.Stuck(snap.Now) {
+			left = max(left, r.StuckAt().Sub(snap.Now)+time.Second)
 		}
 	}
-	members, surge := leaving(o, down)
+	members, surge := leaving(snap, down)
 	return left > 0 || members+surge > 0, left
 }
 
 // leaving counts the surplus members and the surge pods that a plan deletes, without those whose deletion was refused a moment ago.
-func leaving(o *snapshot.Set, down action.Plan) (members, surge int) {
+func leaving(snap *snapshot.Set, down action.Plan) (members, surge int) {
 	for _, a := range down.Actions {
 		d, ok := a.(action.Delete)
 		switch {
-		case !ok || d.Cause != action.ScaleDown || o.Refused(action.KeyOf(d)):
+		case !ok || d.Cause != action.ScaleDown || snap.Refused(action.KeyOf(d)):
 		case snapshot.Surges(d.Pod):
 			surge++
 		default:
@@ -77,15 +77,15 @@ func leaving(o *snapshot.Set, down action.Plan) (members, surge int) {
 const noMoreSurge = "the rollout needs no more surge"
 
 // removeSurplus deletes the pods of a set with random names that go.
-func removeSurplus(o *snapshot.Set, w *desired.State, p *action.Plan) {
+func removeSurplus(snap *snapshot.Set, w *desired.State, p *action.Plan) {
 	for _, r := range w.Going {
 		why := noMoreSurge
 		if !r.Surge {
-			why = fmt.Sprintf("scale down to %d", o.Active()-len(w.Going))
+			why = fmt.Sprintf("scale down to %d", snap.Active()-len(w.Going))
 		}
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
 	}
-	for r := range o.Unsteady() {
+	for r := range snap.Unsteady() {
 		if r.Active() && r.Surge && r.ToReplace() && !w.Goes(r) {
 			p.Hold(action.HeldByBudget, r.Pod.Name, "it is to be deleted when enough other pods are available")
 		}
@@ -94,14 +94,14 @@ func removeSurplus(o *snapshot.Set, w *desired.State, p *action.Plan) {
 
 // removeFinished deletes pods that have failed or succeeded, so that their places are filled again. A pod that ended soon
 // after it started, and would come back unchanged, waits for the back-off.
-func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	for r := range o.Unsteady() {
+func removeFinished(snap *snapshot.Set, w *desired.State, p *action.Plan) {
+	for r := range snap.Unsteady() {
 		if !r.Finished || r.Terminating {
 			continue
 		}
-		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision && podstate.EndedSoon(r.Pod, o.Now) {
+		if back, _ := w.ComesBackAt(snap, r); snap.FinishedWait > 0 && back == r.Revision && podstate.EndedSoon(r.Pod, snap.Now) {
 			p.Hold(action.HeldByBackOff, r.Pod.Name, "the pod has ended (%s) and is replaced after a back-off", r.Pod.Status.Phase)
-			p.Wake(o.FinishedWait)
+			p.Wake(snap.FinishedWait)
 			continue
 		}
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.Finished, To: r.Revision, Reason: "ended: " + string(r.Pod.Status.Phase)})
@@ -109,13 +109,13 @@ func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 }
 
 // grow fills the places that nothing holds.
-func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
-	if old := firstOld(o); old != nil {
+func grow(snap *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
+	if old := firstOld(snap); old != nil {
 		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
 		return
 	}
-	room, limit := room(o, w, down, p), newLimit(o, w)
-	for _, place := range inTurn(o, w.Places) {
+	room, limit := room(snap, w, down, p), newLimit(snap, w)
+	for _, place := range inTurn(snap, w.Places) {
 		if room == 0 {
 			return
 		}
@@ -123,61 +123,61 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		if !w.Holds { // the pod moves at once, and counts where it moves to
 			counted.Revision = place.Wanted
 		}
-		if held(o, place, p) || limit.holds(counted, p) {
+		if held(snap, place, p) || limit.holds(counted, p) {
 			continue
 		}
 		room--
-		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
+		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && snap.GivesBack(), Reason: reason(place)})
 	}
 }
 
 // inTurn returns the places that may be filled now. Under OrderedReady, that is the first one.
-func inTurn(o *snapshot.Set, places []desired.Place) []desired.Place {
-	if o.OrderedReady() {
+func inTurn(snap *snapshot.Set, places []desired.Place) []desired.Place {
+	if snap.OrderedReady() {
 		return places[:min(1, len(places))]
 	}
 	return places
 }
 
 // held holds a place that cannot be filled now.
-func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
-	b, blocked := o.Blocked[place.ID]
-	why := o.LostClaim(place.ID, place.Revision)
+func held(snap *snapshot.Set, place desired.Place, p *action.Plan) bool {
+	b, blocked := snap.Blocked[place.ID]
+	why := snap.LostClaim(place.ID, place.Revision)
 	switch {
 	case blocked:
-		p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
+		p.Hold(kindOf(b), snap.PodName(place.ID), "%s", b.Reason)
 		p.Wake(b.Retry)
 	case why != "":
-		p.Hold(action.HeldByClaim, o.PodName(place.ID), "%s", why)
+		p.Hold(action.HeldByClaim, snap.PodName(place.ID), "%s", why)
 	default:
-		return heldByRefusal(o, place, p) || o.OrderedReady() && heldByOrder(o, place, p)
+		return heldByRefusal(snap, place, p) || snap.OrderedReady() && heldByOrder(snap, place, p)
 	}
-	if o.Preflights[place.Revision].Refuses() { // no create shows whether it still does
-		ask(o, place.Revision, p)
+	if snap.Preflights[place.Revision].Refuses() { // no create shows whether it still does
+		ask(snap, place.Revision, p)
 	}
 	return true
 }
 
 // ask asks the API server once more whether it accepts pods of a revision, when the back-off since its last answer is over.
-func ask(o *snapshot.Set, revision string, p *action.Plan) {
+func ask(snap *snapshot.Set, revision string, p *action.Plan) {
 	again := action.Action(action.Preflight{Revision: revision})
-	if o.Preflights[revision].Retry <= 0 && !slices.Contains(p.Actions, again) {
+	if snap.Preflights[revision].Retry <= 0 && !slices.Contains(p.Actions, again) {
 		p.Add(again)
 	}
-	p.Wake(o.Preflights[revision].Retry)
+	p.Wake(snap.Preflights[revision].Retry)
 }
 
 // heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
 // share, or for itself alone. Where the last pod was accepted and altered, a dry run comes before the next one.
-func heldByRefusal(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
-	if answer := o.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 || answer.Altered && answer.Refusal != "" {
-		p.Hold(action.HeldByPreflight, o.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
-		ask(o, place.Revision, p)
+func heldByRefusal(snap *snapshot.Set, place desired.Place, p *action.Plan) bool {
+	if answer := snap.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 || answer.Altered && answer.Refusal != "" {
+		p.Hold(action.HeldByPreflight, snap.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
+		ask(snap, place.Revision, p)
 		return true
 	}
 	for _, k := range []attempt.Key{attempt.AnyCreate(), {Verb: attempt.Creating, Object: place.ID}} {
-		if o.LeavesAside(k) {
-			p.LeaveAside(o, k, o.PodName(place.ID))
+		if snap.LeavesAside(k) {
+			p.LeaveAside(snap, k, snap.PodName(place.ID))
 			return true
 		}
 	}
@@ -199,9 +199,9 @@ func reason(place desired.Place) string {
 }
 
 // firstOld returns a pod, active or terminating, that must be gone before any new pod is created; nil if there is none.
-func firstOld(o *snapshot.Set) *snapshot.Replica {
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && desired.IsOld(o, r) {
+func firstOld(snap *snapshot.Set) *snapshot.Replica {
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Pod != nil && desired.IsOld(snap, r) {
 			return r
 		}
 	}
@@ -211,26 +211,26 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 // room returns how many pods may be created now, and adds the hold for the others. When the range of ordinals moves, a pod goes
 // before another comes: one that goes now, or once enough other pods are available, makes a new one wait. If none goes and none
 // is about to become available, one is created nevertheless.
-func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
-	if !o.Ordinal() {
+func room(snap *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
+	if !snap.Ordinal() {
 		return len(w.Places)
 	}
 	condemned := slices.DeleteFunc(slices.Clone(w.Going), func(r *snapshot.Replica) bool { return r.Surge })
-	going, _ := leaving(o, down)
+	going, _ := leaving(snap, down)
 	waiting := 0
 	for _, h := range down.Held {
 		if h.Kind == action.HeldByBudget {
 			waiting += h.Count
 		}
 	}
-	gone := untilGone(o)
+	gone := untilGone(snap)
 	p.Wake(gone)
-	if o.OrderedReady() && (going+waiting > 0 || gone > 0) { // the others go in their turn
+	if snap.OrderedReady() && (going+waiting > 0 || gone > 0) { // the others go in their turn
 		waiting = len(condemned) - going
 	}
 	free := max(0, w.Missing-going-waiting)
 	if free == 0 && going == 0 && waiting > 0 {
-		wait := starting(o)
+		wait := starting(snap)
 		p.Wake(wait)
 		if wait == 0 {
 			free = 1
@@ -246,24 +246,24 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 }
 
 // untilGone returns for how long a new pod waits for one that was scaled down and terminates, at most a minute.
-func untilGone(o *snapshot.Set) (left time.Duration) {
-	for r := range o.Unsteady() {
-		if r.Terminating && o.Condemned(r) && !r.Surge {
-			left = max(left, r.OnItsWay(o.Now))
+func untilGone(snap *snapshot.Set) (left time.Duration) {
+	for r := range snap.Unsteady() {
+		if r.Terminating && snap.Condemned(r) && !r.Surge {
+			left = max(left, r.OnItsWay(snap.Now))
 		}
 	}
 	return left
 }
 
 // starting returns for how long the pods that stay and are not available yet are still waited for.
-func starting(o *snapshot.Set) (wait time.Duration) {
-	for r := range o.Unsteady() {
+func starting(snap *snapshot.Set) (wait time.Duration) {
+	for r := range snap.Unsteady() {
 		switch {
-		case r.Pod == nil || r.Available || r.Finished || o.Condemned(r):
+		case r.Pod == nil || r.Available || r.Finished || snap.Condemned(r):
 		case r.Terminating:
-			wait = max(wait, r.OnItsWay(o.Now))
+			wait = max(wait, r.OnItsWay(snap.Now))
 		default:
-			wait = max(wait, snapshot.Patience-o.Now.Sub(r.UnavailableSince()))
+			wait = max(wait, snapshot.Patience-snap.Now.Sub(r.UnavailableSince()))
 		}
 	}
 	return wait

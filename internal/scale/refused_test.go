@@ -32,10 +32,10 @@ func TestBlockedPlaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("ordinal R=1 v1", "")
-			o.Blocked = map[string]snapshot.Block{"0": {Reason: "the name is taken"}}
-			o.Preflights = map[string]snapshot.Preflight{"v1": tt.answer}
-			p := scale.Up(o, desired.Of(o), action.Plan{})
+			snap := snapshottest.Parse("ordinal R=1 v1", "")
+			snap.Blocked = map[string]snapshot.Block{"0": {Reason: "the name is taken"}}
+			snap.Preflights = map[string]snapshot.Preflight{"v1": tt.answer}
+			p := scale.Up(snap, desired.Of(snap), action.Plan{})
 			if diff := cmp.Diff(tt.want, strings.TrimSpace(p.String())); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

@@ -80,18 +80,18 @@ func TestVictimsInARollout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(c.config, c.state)
-			o.Claimed = o.Claimed || c.claims
-			for i := range o.Replicas {
-				r := &o.Replicas[i]
+			snap := snapshottest.Parse(c.config, c.state)
+			snap.Claimed = snap.Claimed || c.claims
+			for i := range snap.Replicas {
+				r := &snap.Replicas[i]
 				r.Created = int64(1_000 + i)
 				if r.ID == "d" {
 					r.DeletionCost = 100
 				}
 			}
-			w := desired.Of(o)
-			p := scale.Down(o, w)
-			p.Join(scale.Up(o, w, p))
+			w := desired.Of(snap)
+			p := scale.Down(snap, w)
+			p.Join(scale.Up(snap, w, p))
 			if diff := cmp.Diff(c.want, strings.TrimSuffix(p.String(), "\n")); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

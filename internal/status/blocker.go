@@ -68,9 +68,9 @@ func (f *facts) first() blocker {
 		return blocker{kind: BlockedByInvalidSpec}
 	case f.in.Deleting, f.settled && f.empty():
 		return blocker{}
-	case f.settled && f.set.Rejected:
+	case f.settled && f.snap.Rejected:
 		return blocker{kind: BlockedByRejection}
-	case f.atWork() && !f.set.Rollout.Waits && (f.settled || f.set.Rollout.Failure != ""):
+	case f.atWork() && !f.snap.Rollout.Waits && (f.settled || f.snap.Rollout.Failure != ""):
 		return f.stepBlocker()
 	case f.settled:
 		return f.hold()
@@ -102,7 +102,7 @@ func (f *facts) limited() blocker {
 // unavailablePod returns the first unready pod that stays; if all are ready, the first unavailable one.
 func (f *facts) unavailablePod() blocker {
 	var ready *snapshot.Replica
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		switch {
 		case !r.Active() || f.excess[r.Revision] > 0 || changes(r):
 		case !r.Ready:
@@ -110,7 +110,7 @@ func (f *facts) unavailablePod() blocker {
 			if r.Scheduled {
 				return f.waitingFor(BlockedByPod, r, why)
 			}
-			if claim := claims.Unbound(f.set, r); claim != "" {
+			if claim := claims.Unbound(f.snap, r); claim != "" {
 				why += "; " + claim // the scheduler does not name the claim
 			}
 			return f.waitingFor(BlockedByScheduling, r, why)
@@ -129,7 +129,7 @@ func (f *facts) unavailablePod() blocker {
 
 // clock says by how much the manager's clock is wrong; empty if it is not. A pod became ready by the clocks of others.
 func (f *facts) clock() string {
-	switch ahead := f.set.ClockAhead; {
+	switch ahead := f.snap.ClockAhead; {
 	case ahead > 0:
 		return fmt.Sprintf("; the manager's clock is %s ahead of the API server's: synchronize it", ahead)
 	case ahead < 0:
@@ -147,8 +147,8 @@ func changes(r *snapshot.Replica) bool {
 // changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook. If its resize was not
 // sent, the refusal says why.
 func (f *facts) changingPod() blocker {
-	for r := range f.set.Unsteady() {
-		if r.Progress.Resize != "" && f.set.Refusal(attempt.OfPod(attempt.Resizing, r.Pod)).Message != "" {
+	for r := range f.snap.Unsteady() {
+		if r.Progress.Resize != "" && f.snap.Refusal(attempt.OfPod(attempt.Resizing, r.Pod)).Message != "" {
 			continue
 		}
 		if r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold says why it stays
@@ -177,7 +177,7 @@ func (f *facts) kept(r *snapshot.Replica) string {
 
 // endedPod returns the first pod that has failed or succeeded and is to be replaced.
 func (f *facts) endedPod() blocker {
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		if r.Pod != nil && r.Finished && !r.Terminating {
 			return f.waitingFor(BlockedByEnd, r, cmp.Or(podstate.Why(r.Pod), "ended"))
 		}
@@ -222,10 +222,10 @@ func (f *facts) hold() blocker {
 // held returns what a hold is about. If the pod that it names is terminating, it returns why that pod is not gone yet.
 func (f *facts) held(h *action.Hold) blocker {
 	kind := Blocking(h.Kind)
-	if h.Kind == action.HeldByPause && f.set.Paused() { // the headline says so
+	if h.Kind == action.HeldByPause && f.snap.Paused() { // the headline says so
 		return blocker{kind: kind}
 	}
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		if r.Pod != nil && r.Terminating && r.Pod.Name == h.Subject {
 			return f.waitingFor(kind, r, cmp.Or(podstate.Why(r.Pod), "Terminating")+"; "+h.Reason)
 		}
@@ -235,7 +235,7 @@ func (f *facts) held(h *action.Hold) blocker {
 
 // terminatingPod returns the first terminating pod.
 func (f *facts) terminatingPod() blocker {
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		if r.Pod != nil && r.Terminating {
 			return f.waitingFor(BlockedByTermination, r, cmp.Or(podstate.Why(r.Pod), "Terminating"))
 		}
@@ -246,8 +246,8 @@ func (f *facts) terminatingPod() blocker {
 // waitingFor returns the blocker for a pod. Where other failure domains may wait for the pod too, it names that of the pod.
 func (f *facts) waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	name := r.Pod.Name
-	if spec := f.set.Domains(); spec != nil && r.Active() {
-		if home, known, counts := f.set.Home(r, spec.LabelKey); known && counts && home.Pod == "" {
+	if spec := f.snap.Domains(); spec != nil && r.Active() {
+		if home, known, counts := f.snap.Home(r, spec.LabelKey); known && counts && home.Pod == "" {
 			name += " of " + home.In(spec.LabelKey)
 		}
 	}
@@ -284,12 +284,12 @@ func (f *facts) refusesTemplate() bool {
 // refusedTemplate returns why the API server refuses pods of a revision that pods should move to; empty if it accepts them,
 // could not judge them, was not asked, or only refuses the manager.
 func (f *facts) refusedTemplate() string {
-	lacking := f.total.active < f.set.Limits.Replicas
-	for _, revision := range []string{f.target(), f.set.Current.Name} {
+	lacking := f.total.active < f.snap.Limits.Replicas
+	for _, revision := range []string{f.target(), f.snap.Current.Name} {
 		if f.moving == 0 && (!lacking || f.revision(revision).active > 0) {
 			continue
 		}
-		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refuses() && !answer.NoRights {
+		if answer := f.snap.Preflights[revision]; f.want[revision] > 0 && answer.Refuses() && !answer.NoRights {
 			return fmt.Sprintf("pods of revision %s: %s", revision, answer.Refusal)
 		}
 	}

@@ -53,11 +53,11 @@ func (f *facts) tellTime() timing {
 		return timing{progress: Progress{known: true}}
 	}
 	t := timing{progress: f.advance(f.in.Progress)}
-	deadline, ok := f.set.ProgressDeadline()
+	deadline, ok := f.snap.ProgressDeadline()
 	if !ok {
 		return t
 	}
-	elapsed := f.set.Now.Sub(t.progress.since)
+	elapsed := f.snap.Now.Sub(t.progress.since)
 	if elapsed >= deadline {
 		t.exceeded = true
 	} else {
@@ -70,7 +70,7 @@ func (f *facts) tellTime() timing {
 // refuses the template, or a failure domain soaks.
 // Terminating pods do not count. If a node is gone for good they never vanish, and the revision is not to blame.
 func (f *facts) idle() bool {
-	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.refusesTemplate() || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.refusesTemplate() || f.snap.Paused() || f.snap.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
 // soaks reports whether the next failure domain waits only for time to pass.
@@ -79,10 +79,10 @@ func (f *facts) soaks() bool { return !f.in.Plan.SoaksUntil.IsZero() }
 // advance records what was reached. The clock starts again at every new revision, and whenever more was reached than ever
 // before. When only the wanted numbers change, the clock continues and the marks are taken again.
 func (f *facts) advance(p Progress) Progress {
-	now := f.set.Now
+	now := f.snap.Now
 	next := Progress{
 		known: true,
-		goal:  goal{target: f.target(), replicas: f.set.Limits.Replicas, partition: f.set.Partition()},
+		goal:  goal{target: f.target(), replicas: f.snap.Limits.Replicas, partition: f.snap.Partition()},
 		marks: f.marks(),
 		since: p.since,
 	}
@@ -135,7 +135,7 @@ func (m marks) best(before marks) marks {
 // reconstruct returns when the clock last started, as far as conditions and pods show it. If they do not, it starts now,
 // because a late deadline is better than an early one.
 func (f *facts) reconstruct() time.Time {
-	now := f.set.Now
+	now := f.snap.Now
 	if !f.sameRollout() || !f.wasMoving() {
 		return now
 	}
@@ -143,7 +143,7 @@ func (f *facts) reconstruct() time.Time {
 	if last, ok := f.lastChange(); ok && last.Before(now) {
 		since = last
 	}
-	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() && !f.triedSince() {
+	if deadline, ok := f.snap.ProgressDeadline(); ok && f.wasExceeded() && !f.triedSince() {
 		if exceeded := now.Add(-deadline); exceeded.Before(since) { // nothing has shown since that it moves again
 			since = exceeded
 		}
@@ -170,7 +170,7 @@ func (f *facts) wasExceeded() bool {
 // It has its own time.
 func (f *facts) triedSince() bool {
 	exceeded := find(f.previous.Conditions, v1beta1.ConditionProgressing)
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		if r.Active() && f.want[r.Revision] > 0 && !podstate.TriedSince(r.Pod).Before(exceeded.LastTransitionTime.Time) {
 			return true
 		}
@@ -194,8 +194,8 @@ func (f *facts) lastChange() (last time.Time, ok bool) {
 			later(c.LastTransitionTime.Time)
 		}
 	}
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Active() && f.want[r.Revision] > 0 {
+	for i := range f.snap.Replicas {
+		if r := &f.snap.Replicas[i]; r.Active() && f.want[r.Revision] > 0 {
 			later(r.Pod.CreationTimestamp.Time)
 			later(readySince(r))
 		}

@@ -33,16 +33,16 @@ type film struct {
 // shoot observes the set after a while and returns the report.
 func (m *film) shoot(after time.Duration, state string) status.Report {
 	m.now = m.now.Add(after)
-	o := snapshottest.Parse(m.config, state)
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; !r.ReadySince.IsZero() { // only a reconstruction reads it
+	snap := snapshottest.Parse(m.config, state)
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; !r.ReadySince.IsZero() { // only a reconstruction reads it
 			r.ReadySince = m.now
 		}
 	}
-	o.Now, o.Spec.ProgressDeadlineSeconds = m.now, m.deadline
-	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = m.policy
+	snap.Now, snap.Spec.ProgressDeadlineSeconds = m.now, m.deadline
+	snap.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = m.policy
 	r := status.Compute(status.Input{
-		Set: o, Generation: m.generation, Previous: m.previous, Plan: plan.Next(o), Progress: m.progress,
+		Snap: snap, Generation: m.generation, Previous: m.previous, Plan: plan.Next(snap), Progress: m.progress,
 	})
 	m.previous, m.progress = &r.Status, r.Progress
 	return r
@@ -333,7 +333,7 @@ func TestRequeueAfter(t *testing.T) {
 		"available in a paused set": {config: "random R=2 paused v1>v2", state: "a:v1+ b:v2r", edit: minReady(31), want: 30 * time.Second},
 		"a kubelet ahead of our time": {config: "random R=2 paused v1>v2", state: "a:v1+ b:v2r", edit: func(in *status.Input) {
 			minReady(31)(in)
-			in.Set.Replicas[1].ReadySince = in.Set.Now.Add(time.Hour)
+			in.Snap.Replicas[1].ReadySince = in.Snap.Now.Add(time.Hour)
 		}, want: 31 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,11 +350,11 @@ func TestRequeueAfter(t *testing.T) {
 }
 
 func deadline(seconds int32) func(*status.Input) {
-	return func(in *status.Input) { in.Set.Spec.ProgressDeadlineSeconds = &seconds }
+	return func(in *status.Input) { in.Snap.Spec.ProgressDeadlineSeconds = &seconds }
 }
 
 func minReady(seconds int32) func(*status.Input) {
-	return func(in *status.Input) { in.Set.Spec.MinReadySeconds = seconds }
+	return func(in *status.Input) { in.Snap.Spec.MinReadySeconds = seconds }
 }
 
 // TestClockIsRebuilt restarts the controller during a rollout and checks how much of the deadline is left.
@@ -369,23 +369,23 @@ func TestClockIsRebuilt(t *testing.T) {
 		"Progressing changed last": {ready: 9, progressing: 3, want: 7 * time.Minute},
 		"Ready changed last":       {ready: 2, progressing: 9, want: 8 * time.Minute},
 		"a pod was created last": {ready: 9, progressing: 9, want: 9 * time.Minute, edit: func(in *status.Input) {
-			in.Set.Replicas[1].Pod.CreationTimestamp = metav1.NewTime(ago(1))
+			in.Snap.Replicas[1].Pod.CreationTimestamp = metav1.NewTime(ago(1))
 		}},
 		"a pod became ready last": {ready: 9, progressing: 9, want: 6 * time.Minute, edit: func(in *status.Input) {
-			in.Set.Replicas[1].Ready, in.Set.Replicas[1].ReadySince = true, ago(4)
+			in.Snap.Replicas[1].Ready, in.Snap.Replicas[1].ReadySince = true, ago(4)
 		}},
 		"a pod that is to go does not count": {ready: 9, progressing: 9, want: time.Minute, edit: func(in *status.Input) {
-			in.Set.Replicas[0].Pod.CreationTimestamp = metav1.NewTime(ago(1))
+			in.Snap.Replicas[0].Pod.CreationTimestamp = metav1.NewTime(ago(1))
 		}},
 		"a date in our future": {ready: 9, progressing: -1, want: 10 * time.Minute},
 		"another revision": {ready: 9, progressing: 9, want: 10 * time.Minute, edit: func(in *status.Input) {
 			in.Previous.UpdateRevision = "v0"
 		}},
 		"rejected a moment ago": {ready: 9, progressing: 9, want: 10 * time.Minute, edit: func(in *status.Input) {
-			in.Set.Rejected = true
+			in.Snap.Rejected = true
 		}},
 		"no pod at the update revision": {ready: 9, progressing: 9, want: 10 * time.Minute, edit: func(in *status.Input) {
-			in.Set.Replicas = in.Set.Replicas[:1]
+			in.Snap.Replicas = in.Snap.Replicas[:1]
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

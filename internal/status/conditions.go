@@ -77,7 +77,7 @@ func (f *facts) condition(name string, v verdict, message string) metav1.Conditi
 
 // date sets the date of a condition to now, in whole seconds, as the API keeps it.
 func (f *facts) date(c *metav1.Condition) {
-	c.LastTransitionTime = metav1.NewTime(f.set.Now.Truncate(time.Second))
+	c.LastTransitionTime = metav1.NewTime(f.snap.Now.Truncate(time.Second))
 }
 
 // find returns the condition of a type; nil if there is none.
@@ -93,7 +93,7 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 // ready returns the condition Ready. It is not True after a rollback, because the set does not run what the spec asks for.
 func (f *facts) ready(progressing verdict, stalled string) verdict {
 	switch {
-	case f.settled && (f.empty() || !f.set.Rejected && !f.stepping()):
+	case f.settled && (f.empty() || !f.snap.Rejected && !f.stepping()):
 		return verdict{metav1.ConditionTrue, progressing.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}
@@ -112,7 +112,7 @@ func (f *facts) available() (v verdict, message string) {
 	if f.empty() {
 		return verdict{metav1.ConditionTrue, v1beta1.ReasonMinimumPodsAvailable}, "no pod is needed"
 	}
-	limits := f.set.Limits
+	limits := f.snap.Limits
 	need := max(1, limits.MinAvailable())
 	message = share(f.serving, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
 	if f.serving >= need {

@@ -49,7 +49,7 @@ func TestCounters(t *testing.T) {
 		},
 		"revisions stand in the order of their numbers, not of their names": {
 			config: "random R=4 v3>v1", state: "a:v3+ b:v1+ c:z+ d:b+",
-			edit: func(in *status.Input) { in.Set.Current.Number, in.Set.Update.Number = 3, 4 },
+			edit: func(in *status.Input) { in.Snap.Current.Number, in.Snap.Update.Number = 3, 4 },
 			want: v1beta1.RollSetStatus{
 				Replicas: 4, ReadyReplicas: 4, AvailableReplicas: 4,
 				CurrentReplicas: 1, UpdatedReplicas: 1, UpdatedReadyReplicas: 1, UpdatedAvailableReplicas: 1,
@@ -67,7 +67,7 @@ func TestCounters(t *testing.T) {
 			edit: func(in *status.Input) {
 				in.CollisionCount = new(int32(3))
 				in.VolumeClaims = []v1beta1.VolumeClaimStatus{{Name: "data", Claims: 2, MatchingClaims: 1}}
-				in.Set.Spec.Selector = &metav1.LabelSelector{
+				in.Snap.Spec.Selector = &metav1.LabelSelector{
 					MatchLabels:      map[string]string{"app": "web"},
 					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}},
 				}
@@ -99,9 +99,9 @@ func TestRevisionsAreBounded(t *testing.T) {
 	for i := range 150 {
 		fmt.Fprintf(&state, "%d:stray%d+ ", i, i)
 	}
-	o := snapshottest.Parse("random R=150 v1>v2", state.String()+"x:v1+ y:v2+")
-	o.Current.Number, o.Update.Number = 1, 2
-	got := status.Compute(input(o)).Status.Revisions
+	snap := snapshottest.Parse("random R=150 v1>v2", state.String()+"x:v1+ y:v2+")
+	snap.Current.Number, snap.Update.Number = 1, 2
+	got := status.Compute(input(snap)).Status.Revisions
 	if len(got) != 100 || got[98].Name != "v1" || got[99].Name != "v2" {
 		t.Errorf("%d revisions that end in %v; the API allows 100, and current and update are among them", len(got), got[max(0, len(got)-2):])
 	}
@@ -123,7 +123,7 @@ func TestObservedGeneration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(snapshottest.Parse("random R=1 v2", "a:v2+"))
-			in.Generation, in.Previous, in.Set.Update.Name = 5, tc.previous, tc.update
+			in.Generation, in.Previous, in.Snap.Update.Name = 5, tc.previous, tc.update
 			got := status.Compute(in).Status
 			if got.ObservedGeneration != tc.want {
 				t.Errorf("observedGeneration = %d, want %d", got.ObservedGeneration, tc.want)
@@ -145,8 +145,8 @@ func TestTransitionTimes(t *testing.T) {
 	in := input(snapshottest.Parse("random R=1 v2", "a:v2."))
 	first := status.Compute(in).Status
 
-	in.Set.Now = in.Set.Now.Add(90*time.Second + 300*time.Millisecond)
-	in.Previous, in.Set.Replicas[0].Ready, in.Set.Replicas[0].Available = &first, true, true
+	in.Snap.Now = in.Snap.Now.Add(90*time.Second + 300*time.Millisecond)
+	in.Previous, in.Snap.Replicas[0].Ready, in.Snap.Replicas[0].Available = &first, true, true
 	second := status.Compute(in).Status
 	for i, c := range second.Conditions {
 		want := first.Conditions[i].LastTransitionTime.Time
@@ -207,18 +207,18 @@ func TestImages(t *testing.T) {
 		"a:v1~ b:stray+":    "web:1 proxy:1",
 		"a:v1x b:v2+ c:v2.": "web:2 proxy:1",
 	} {
-		o := snapshottest.Parse("random R=2 v1>v2", state)
+		snap := snapshottest.Parse("random R=2 v1>v2", state)
 		for name, known := range map[string]*corev1.PodTemplateSpec{"v1": template("web:1", "proxy:1"), "v2": template("web:2", "proxy:1")} {
-			o.Known[name] = snapshot.Revision{Name: name, Template: known}
+			snap.Known[name] = snapshot.Revision{Name: name, Template: known}
 		}
-		o.Current.Number, o.Update.Number = 1, 2
-		if got := strings.Join(status.Compute(input(o)).Status.Images, " "); got != want {
+		snap.Current.Number, snap.Update.Number = 1, 2
+		if got := strings.Join(status.Compute(input(snap)).Status.Images, " "); got != want {
 			t.Errorf("%q: %q, want %q", state, got, want)
 		}
 	}
-	o := snapshottest.Parse("random R=1 v1>v2", "a:v2+")
-	o.Known["v2"] = snapshot.Revision{Name: "v2", Template: template(strings.Repeat("long", 1000))}
-	if got := status.Compute(input(o)).Status.Images; len(got) != 1 || len(got[0]) > 1024 || !strings.HasPrefix(got[0], "longlong") {
+	snap := snapshottest.Parse("random R=1 v1>v2", "a:v2+")
+	snap.Known["v2"] = snapshot.Revision{Name: "v2", Template: template(strings.Repeat("long", 1000))}
+	if got := status.Compute(input(snap)).Status.Images; len(got) != 1 || len(got[0]) > 1024 || !strings.HasPrefix(got[0], "longlong") {
 		t.Errorf("an image of 4000 bytes is shown as %d images: %q", len(got), got)
 	}
 }

@@ -35,7 +35,7 @@ func (f *facts) disruption() (v verdict, message string) {
 		return verdict{before.Status, before.Reason}, before.Message
 	}
 	var all []finding
-	if f.set.Spec.ReplacesOnDrain() {
+	if f.snap.Spec.ReplacesOnDrain() {
 		all = append(all, f.drains())
 	}
 	if budget, asked := f.budget(); asked {
@@ -61,17 +61,17 @@ func (f *facts) disruption() (v verdict, message string) {
 // unknown reports whether the rights that spec.disruption needs are not known yet.
 func (f *facts) unknown() bool {
 	is := func(a snapshot.Access) bool { return !a.Served && a.Denied == "" }
-	return f.set.Spec.ReplacesOnDrain() && is(f.set.NodeAccess) || f.asksBudgets() && is(f.set.Budgets.Access)
+	return f.snap.Spec.ReplacesOnDrain() && is(f.snap.NodeAccess) || f.asksBudgets() && is(f.snap.Budgets.Access)
 }
 
 // asksBudgets reports whether the set wants a disruption budget of its own, or may have had one.
 func (f *facts) asksBudgets() bool {
-	return f.set.Spec.WantsBudget() || find(f.previous.Conditions, v1beta1.ConditionDisruptionReady) != nil
+	return f.snap.Spec.WantsBudget() || find(f.previous.Conditions, v1beta1.ConditionDisruptionReady) != nil
 }
 
 // drains returns what has come of onDrain.
 func (f *facts) drains() finding {
-	if denied := f.set.NodeAccess.Denied; denied != "" {
+	if denied := f.snap.NodeAccess.Denied; denied != "" {
 		return finding{v1beta1.ReasonMissingRights, "onDrain does nothing: " + denied + install}
 	}
 	return finding{message: "pods of nodes that leave are replaced"}
@@ -79,15 +79,15 @@ func (f *facts) drains() finding {
 
 // budget returns the finding about podDisruptionBudget; false if none is wanted and no budget is left.
 func (f *facts) budget() (is finding, asked bool) {
-	wanted := f.set.Spec.WantsBudget()
-	if denied := f.set.Budgets.Denied; denied != "" {
+	wanted := f.snap.Spec.WantsBudget()
+	if denied := f.snap.Budgets.Denied; denied != "" {
 		return finding{v1beta1.ReasonMissingRights, "podDisruptionBudget does nothing: " + denied + install}, wanted
 	}
-	s := disruption.Of(f.set)
+	s := disruption.Of(f.snap)
 	if !wanted && len(s.Surplus) == 0 {
 		return is, false
 	}
-	refused, why := disruption.Refused(f.set)
+	refused, why := disruption.Refused(f.snap)
 	switch {
 	case refused != nil:
 		is = finding{refusalReason(refused), why}
@@ -100,7 +100,7 @@ func (f *facts) budget() (is finding, asked bool) {
 		is = finding{v1beta1.ReasonNameConflict, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because another one is named %s; "+
 			"delete or rename that one", s.Taken.Name)}
 	case s.Own == nil || s.Own.DeletionTimestamp != nil:
-		is = finding{v1beta1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is not there yet", f.set.Name)}
+		is = finding{v1beta1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is not there yet", f.snap.Name)}
 	default:
 		is.message = fmt.Sprintf("PodDisruptionBudget %s keeps at least %s of the pods available", s.Own.Name, s.Own.Spec.MinAvailable)
 	}

@@ -57,11 +57,11 @@ func TestDisruption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := snapshottest.Parse("R=3", "a:v1+ b:v1+ c:v1+")
-			set.Spec.Disruption, set.NodeAccess, set.Budgets = &tt.disruption, tt.nodes, tt.budgets
-			set.Name, set.UID = "web", ""
+			snap := snapshottest.Parse("R=3", "a:v1+ b:v1+ c:v1+")
+			snap.Spec.Disruption, snap.NodeAccess, snap.Budgets = &tt.disruption, tt.nodes, tt.budgets
+			snap.Name, snap.UID = "web", ""
 			got := ""
-			for _, c := range Compute(Input{Set: set, Previous: &v1beta1.RollSetStatus{Conditions: tt.previous}, Invalid: tt.invalid}).Status.Conditions {
+			for _, c := range Compute(Input{Snap: snap, Previous: &v1beta1.RollSetStatus{Conditions: tt.previous}, Invalid: tt.invalid}).Status.Conditions {
 				if c.Type == v1beta1.ConditionDisruptionReady {
 					got = string(c.Status) + " " + c.Reason + ": " + c.Message
 				}

@@ -19,7 +19,7 @@ type count struct{ active, ready, available, gated int }
 // fact or one condition. They only read, so smaller types would share all of it.
 type facts struct {
 	in       *Input
-	set      *snapshot.Set
+	snap     *snapshot.Set
 	previous v1beta1.RollSetStatus
 	// reason is the last reason of Progressing.
 	reason string
@@ -46,7 +46,7 @@ type facts struct {
 }
 
 func gather(in *Input) *facts {
-	f := &facts{in: in, set: in.Set, revisions: map[string]*count{}, gone: map[string]int{}, extra: map[string]*count{}}
+	f := &facts{in: in, snap: in.Snap, revisions: map[string]*count{}, gone: map[string]int{}, extra: map[string]*count{}}
 	if in.Previous != nil {
 		f.previous = *in.Previous
 	}
@@ -54,25 +54,25 @@ func gather(in *Input) *facts {
 		f.reason = c.Reason
 	}
 	f.countPods()
-	f.want = want(in.Set)
-	f.outdated = f.total.active - f.revision(in.Set.Update.Name).active
-	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected || f.total.active > in.Set.Limits.Replicas) {
-		w := desired.Of(in.Set)
+	f.want = want(in.Snap)
+	f.outdated = f.total.active - f.revision(in.Snap.Update.Name).active
+	if in.Invalid == "" && (f.outdated > 0 || in.Snap.Rejected || f.total.active > in.Snap.Limits.Replicas) {
+		w := desired.Of(in.Snap)
 		f.excess, f.moving, f.going = w.Excess, w.Moving(), len(w.Going)
 	}
-	f.proven = in.Invalid == "" && in.Set.Proves() && !in.Plan.Moves()
+	f.proven = in.Invalid == "" && in.Snap.Proves() && !in.Plan.Moves()
 	f.settled = in.Invalid == "" && !in.Deleting && f.everyPodIsFine()
 	return f
 }
 
 // countPods counts the pods of each revision, and all of them.
 func (f *facts) countPods() {
-	for revision, n := range f.set.CountSteady() {
+	for revision, n := range f.snap.CountSteady() {
 		at(f.revisions, revision).addSteady(n)
 		f.total.addSteady(n)
 		f.serving += n
 	}
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		switch {
 		case r.Pod == nil:
 		case !r.Active():
@@ -90,10 +90,10 @@ func (f *facts) countPod(r *snapshot.Replica) {
 	if r.Surge {
 		f.surge++
 	}
-	if r.Surge && f.set.Ordinal() {
+	if r.Surge && f.snap.Ordinal() {
 		at(f.extra, r.Revision).add(r)
 	}
-	if f.set.Condemned(r) && !r.Surge {
+	if f.snap.Condemned(r) && !r.Surge {
 		f.condemned++
 	} else if r.Ready && r.Available {
 		f.serving++
@@ -135,16 +135,16 @@ func (c *count) add(r *snapshot.Replica) {
 }
 
 // want returns how many pods a set wants at each revision.
-func want(o *snapshot.Set) map[string]int {
-	switch r, p := o.Limits.Replicas, o.Partition(); {
-	case o.Rejected:
-		return map[string]int{o.Current.Name: r}
-	case !o.Rolling() || p == 0:
-		return map[string]int{o.Update.Name: r}
+func want(snap *snapshot.Set) map[string]int {
+	switch r, p := snap.Limits.Replicas, snap.Partition(); {
+	case snap.Rejected:
+		return map[string]int{snap.Current.Name: r}
+	case !snap.Rolling() || p == 0:
+		return map[string]int{snap.Update.Name: r}
 	case p >= r:
-		return map[string]int{o.Current.Name: r}
+		return map[string]int{snap.Current.Name: r}
 	default:
-		return map[string]int{o.Current.Name: p, o.Update.Name: r - p}
+		return map[string]int{snap.Current.Name: p, snap.Update.Name: r - p}
 	}
 }
 
@@ -168,17 +168,17 @@ func (f *facts) members(name string) count {
 
 // target returns the revision that pods are moved to, regardless of the partition.
 func (f *facts) target() string {
-	if f.set.Rejected {
-		return f.set.Current.Name
+	if f.snap.Rejected {
+		return f.snap.Current.Name
 	}
-	return f.set.Update.Name
+	return f.snap.Update.Name
 }
 
 // everyPodIsFine reports whether the wanted number of pods exists, where they belong, and all are available. Surge pods stay
 // during a pause, but for those with an ordinal.
 func (f *facts) everyPodIsFine() bool {
-	active, wanted := f.total.active, f.set.Limits.Replicas
-	enough := active == wanted && f.surge == 0 || f.set.Paused() && !f.set.Ordinal() && f.going == 0 && active-f.surge >= wanted
+	active, wanted := f.total.active, f.snap.Limits.Replicas
+	enough := active == wanted && f.surge == 0 || f.snap.Paused() && !f.snap.Ordinal() && f.going == 0 && active-f.surge >= wanted
 	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == active
 }
 
@@ -187,35 +187,35 @@ func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.Obser
 
 // sameRollout reports whether the last status was about the same update revision, with the same verdict.
 func (f *facts) sameRollout() bool {
-	return f.previous.UpdateRevision == f.set.Update.Name && (f.empty() || f.set.Rejected == (f.reason == v1beta1.ReasonRolledBack))
+	return f.previous.UpdateRevision == f.snap.Update.Name && (f.empty() || f.snap.Rejected == (f.reason == v1beta1.ReasonRolledBack))
 }
 
 // finished reports whether everything wanted was reached before and only pods have failed since: one restarts, or was lost
 // and comes back. That is repair, not a rollout.
 func (f *facts) finished() bool {
 	switch {
-	case f.moving > 0, f.condemned > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
+	case f.moving > 0, f.condemned > 0, f.previous.UpdateRevision != f.snap.Update.Name, f.snap.Rejected:
 		return false
 	case f.reason != v1beta1.ReasonComplete && f.reason != v1beta1.ReasonPartitionReached:
 		return false
-	case f.total.active == f.set.Limits.Replicas:
+	case f.total.active == f.snap.Limits.Replicas:
 		return true
 	default: // scaling by the user is not repair
-		return !f.newGeneration() && f.total.active < f.set.Limits.Replicas
+		return !f.newGeneration() && f.total.active < f.snap.Limits.Replicas
 	}
 }
 
 // atPartition reports whether the update revision has all the pods that the partition allows, and they are available. Then
 // it is not to blame for an unavailable pod at the current revision.
 func (f *facts) atPartition() bool {
-	updated := f.revision(f.set.Update.Name)
-	return f.set.Partition() > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
-		f.total.active-f.surge-f.condemned == f.set.Limits.Replicas && updated.available == updated.active
+	updated := f.revision(f.snap.Update.Name)
+	return f.snap.Partition() > 0 && f.snap.Rolling() && !f.snap.Rejected && f.moving == 0 &&
+		f.total.active-f.surge-f.condemned == f.snap.Limits.Replicas && updated.available == updated.active
 }
 
 // rollbackDone reports whether all pods were back at the current revision.
 func (f *facts) rollbackDone() bool {
-	if !f.set.Rejected || f.moving > 0 {
+	if !f.snap.Rejected || f.moving > 0 {
 		return false
 	}
 	stalled := find(f.previous.Conditions, v1beta1.ConditionStalled)
@@ -223,7 +223,7 @@ func (f *facts) rollbackDone() bool {
 }
 
 // empty reports whether the set is scaled to 0. Then nothing is rolled out, and nothing is judged.
-func (f *facts) empty() bool { return f.in.Invalid == "" && f.set.Limits.Replicas == 0 }
+func (f *facts) empty() bool { return f.in.Invalid == "" && f.snap.Limits.Replicas == 0 }
 
 // failed reports whether a pod of the update revision has ended, or has not become available in the whole deadline, although nothing
 // keeps it from being scheduled. A revision is not to blame for anything else: a quota, a refusal, or an old pod that takes long to end.
@@ -231,13 +231,13 @@ func (f *facts) failed() bool { return f.untilFailure() == 0 }
 
 // untilFailure returns how long until a pod of the update revision counts as failed; 0 if one does, and a negative number if none may.
 func (f *facts) untilFailure() (left time.Duration) {
-	deadline, _ := f.set.ProgressDeadline()
+	deadline, _ := f.snap.ProgressDeadline()
 	left = -1
-	for r := range f.set.Unsteady() {
-		if r.Pod == nil || r.Terminating || r.Revision != f.set.Update.Name || r.Available || f.set.Condemned(r) && !r.Surge || podstate.SchedulingGated(r.Pod) {
+	for r := range f.snap.Unsteady() {
+		if r.Pod == nil || r.Terminating || r.Revision != f.snap.Update.Name || r.Available || f.snap.Condemned(r) && !r.Surge || podstate.SchedulingGated(r.Pod) {
 			continue
 		}
-		had := max(0, deadline-f.set.Now.Sub(podstate.TriedSince(r.Pod)))
+		had := max(0, deadline-f.snap.Now.Sub(podstate.TriedSince(r.Pod)))
 		if r.Finished {
 			had = 0
 		}
@@ -250,10 +250,10 @@ func (f *facts) untilFailure() (left time.Duration) {
 
 // canRollBack reports whether the set asks for a rollback and has a revision to go back to.
 func (f *facts) canRollBack() bool {
-	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1beta1.RollbackOnDeadline && f.canGoBack()
+	return f.snap.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1beta1.RollbackOnDeadline && f.canGoBack()
 }
 
 // canGoBack reports whether there is a revision to go back to.
 func (f *facts) canGoBack() bool {
-	return f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
+	return f.snap.Rolling() && !f.snap.Rejected && !f.snap.Unproven && f.snap.Current.Template != nil
 }

@@ -32,13 +32,13 @@ func (f *facts) progressing(t timing) verdict {
 		return verdict{metav1.ConditionTrue, v1beta1.ReasonNoReplicas}
 	case f.empty():
 		return verdict{metav1.ConditionTrue, v1beta1.ReasonScaling}
-	case f.set.Rejected:
+	case f.snap.Rejected:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonRolledBack}
 	case f.refusesTemplate():
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonInvalidTemplate}
 	case f.stepHolds():
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonStepFailed}
-	case f.set.Paused() && f.outdated > 0:
+	case f.snap.Paused() && f.outdated > 0:
 		return verdict{metav1.ConditionUnknown, v1beta1.ReasonPaused}
 	case t.exceeded:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonProgressDeadlineExceeded}
@@ -51,11 +51,11 @@ func (f *facts) progressing(t timing) verdict {
 
 // phase returns the reason of Progressing for a set without failures.
 func (f *facts) phase() string {
-	updated := f.revision(f.set.Update.Name).active
+	updated := f.revision(f.snap.Update.Name).active
 	switch {
 	case f.settled && f.outdated == 0:
 		return v1beta1.ReasonComplete
-	case f.settled && f.set.Strategy() != v1beta1.OnDeleteStrategy:
+	case f.settled && f.snap.Strategy() != v1beta1.OnDeleteStrategy:
 		return v1beta1.ReasonPartitionReached
 	case f.settled: // the rest follows when a user deletes it
 		return v1beta1.ReasonRollingUpdate
@@ -63,9 +63,9 @@ func (f *facts) phase() string {
 		return f.reason
 	case f.atPartition():
 		return v1beta1.ReasonPartitionReached
-	case updated == 0 && f.set.Limits.Replicas > 0 && f.beginning():
+	case updated == 0 && f.snap.Limits.Replicas > 0 && f.beginning():
 		return v1beta1.ReasonNewRevision
-	case f.set.Rolling(), f.moving > 0:
+	case f.snap.Rolling(), f.moving > 0:
 		return v1beta1.ReasonRollingUpdate
 	default:
 		return v1beta1.ReasonScaling
@@ -74,7 +74,7 @@ func (f *facts) phase() string {
 
 // beginning reports whether every status so far was about a new revision.
 func (f *facts) beginning() bool {
-	return f.reason == "" || f.reason == v1beta1.ReasonNewRevision || f.reason == v1beta1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
+	return f.reason == "" || f.reason == v1beta1.ReasonNewRevision || f.reason == v1beta1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.snap.Update.Name
 }
 
 // message says in numbers how far the set has come, and what it waits for.
@@ -93,7 +93,7 @@ func (f *facts) message(v verdict, b blocker) string {
 func (f *facts) passed() string {
 	var passed snapshot.Passed
 	first, more := "", 0
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		switch {
 		case r.Passed.Hook == "":
 		case first == "":
@@ -114,20 +114,20 @@ func (f *facts) passed() string {
 
 // lostRevision names the ControllerRevision of the current revision if no pod can be made from it.
 func (f *facts) lostRevision() string {
-	if f.in.Invalid != "" || !f.set.Rolling() || f.set.Current.Template != nil {
+	if f.in.Invalid != "" || !f.snap.Rolling() || f.snap.Current.Template != nil {
 		return ""
 	}
-	return "; ControllerRevision " + f.set.Current.Name + " is missing or was edited, and no pod can be made from it"
+	return "; ControllerRevision " + f.snap.Current.Name + " is missing or was edited, and no pod can be made from it"
 }
 
 // unheard says why a rollout continues that a user aborts.
 func (f *facts) unheard() string {
 	switch {
-	case !f.in.Aborts || f.set.Rejected || f.in.Invalid != "" || !f.set.Rolling():
+	case !f.in.Aborts || f.snap.Rejected || f.in.Invalid != "" || !f.snap.Rolling():
 		return ""
-	case f.set.Unproven:
+	case f.snap.Unproven:
 		return "; the rollout cannot be aborted, because no other revision was ever complete"
-	case f.set.Current.Template == nil:
+	case f.snap.Current.Template == nil:
 		return "; the rollout cannot be aborted: change the template instead"
 	default:
 		return ""
@@ -145,7 +145,7 @@ func (f *facts) mismatch() string {
 }
 
 func (f *facts) headline(v verdict) string {
-	replicas := f.set.Limits.Replicas
+	replicas := f.snap.Limits.Replicas
 	switch v.reason {
 	case v1beta1.ReasonInvalidSpec:
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
@@ -154,15 +154,15 @@ func (f *facts) headline(v verdict) string {
 	case v1beta1.ReasonNoReplicas:
 		return "scaled to 0" + f.rejected()
 	case v1beta1.ReasonRolledBack:
-		back := f.members(f.set.Current.Name).active
-		return strings.TrimPrefix(f.rejected(), "; ") + "; " + share(back, replicas, "at revision "+f.set.Current.Name)
+		back := f.members(f.snap.Current.Name).active
+		return strings.TrimPrefix(f.rejected(), "; ") + "; " + share(back, replicas, "at revision "+f.snap.Current.Name)
 	case v1beta1.ReasonProgressDeadlineExceeded:
-		deadline, _ := f.set.ProgressDeadline()
+		deadline, _ := f.snap.ProgressDeadline()
 		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())
 	case v1beta1.ReasonPaused:
 		return "paused; " + f.numbers()
 	case v1beta1.ReasonPartitionReached:
-		if f.revision(f.set.Update.Name).active > f.want[f.set.Update.Name] {
+		if f.revision(f.snap.Update.Name).active > f.want[f.snap.Update.Name] {
 			return f.numbers() // the current revision is lost, and no pod can go back to it
 		}
 		return f.numbers() + ", as the partition wants it"
@@ -173,10 +173,10 @@ func (f *facts) headline(v verdict) string {
 
 // rejected returns the verdict on the update revision as a clause; empty if there is none.
 func (f *facts) rejected() string {
-	if !f.set.Rejected {
+	if !f.snap.Rejected {
 		return ""
 	}
-	return fmt.Sprintf("; revision %s %s and is rolled back", f.set.Update.Name, revision.Sentence(f.set.Verdict))
+	return fmt.Sprintf("; revision %s %s and is rolled back", f.snap.Update.Name, revision.Sentence(f.snap.Verdict))
 }
 
 // left returns how many pods the set has, in whatever state.
@@ -191,15 +191,15 @@ func (f *facts) left() int {
 // nowhereToGo returns why a set is not rolled back although it asks for that.
 func (f *facts) nowhereToGo() string {
 	switch {
-	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1beta1.RollbackOnDeadline, f.set.Rejected:
+	case f.snap.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1beta1.RollbackOnDeadline, f.snap.Rejected:
 		return ""
 	case f.canRollBack() && f.failed():
 		return ""
 	case f.canRollBack():
-		return ", and nothing is rolled back, because no pod of revision " + f.set.Update.Name + " failed"
-	case f.set.Unproven:
+		return ", and nothing is rolled back, because no pod of revision " + f.snap.Update.Name + " failed"
+	case f.snap.Unproven:
 		return ", and no revision was ever complete that the pods could go back to"
-	case !f.set.Rolling():
+	case !f.snap.Rolling():
 		return ", and there is no other revision that the pods could go back to"
 	default:
 		return ", and the pods cannot go back"
@@ -208,10 +208,10 @@ func (f *facts) nowhereToGo() string {
 
 // numbers returns how many pods are updated, or once they are, how many are available.
 func (f *facts) numbers() string {
-	replicas := f.set.Limits.Replicas
-	update, expected := f.members(f.set.Update.Name), f.want[f.set.Update.Name]
-	current, stay := f.members(f.set.Current.Name), f.want[f.set.Current.Name]
-	rolling := f.set.Rolling() || f.outdated > 0
+	replicas := f.snap.Limits.Replicas
+	update, expected := f.members(f.snap.Update.Name), f.want[f.snap.Update.Name]
+	current, stay := f.members(f.snap.Current.Name), f.want[f.snap.Current.Name]
+	rolling := f.snap.Rolling() || f.outdated > 0
 	switch {
 	case f.atWork():
 		return f.stepNumbers()

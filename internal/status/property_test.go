@@ -42,10 +42,10 @@ func observation(t *rapid.T) *snapshot.Set {
 		mark := rapid.SampledFrom([]string{"+", "+", "+", "r", ".", "x", "X", "!"}).Draw(t, "mark")
 		pods = append(pods, fmt.Sprintf("%d:%s%s", i, revision, mark))
 	}
-	o := snapshottest.Parse(strings.Join(words, " "), strings.Join(pods, " "))
-	o.Spec.MinReadySeconds = int32(rapid.SampledFrom([]int{0, 30}).Draw(t, "minReadySeconds"))
-	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = rapid.SampledFrom([]v1beta1.DeadlinePolicy{"", v1beta1.HoldOnDeadline, v1beta1.RollbackOnDeadline}).Draw(t, "policy")
-	return o
+	snap := snapshottest.Parse(strings.Join(words, " "), strings.Join(pods, " "))
+	snap.Spec.MinReadySeconds = int32(rapid.SampledFrom([]int{0, 30}).Draw(t, "minReadySeconds"))
+	snap.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = rapid.SampledFrom([]v1beta1.DeadlinePolicy{"", v1beta1.HoldOnDeadline, v1beta1.RollbackOnDeadline}).Draw(t, "policy")
+	return snap
 }
 
 // past draws any earlier status.
@@ -89,8 +89,8 @@ func past(t *rapid.T) *v1beta1.RollSetStatus {
 
 // anyInput draws any input of a status.
 func anyInput(t *rapid.T) status.Input {
-	o := observation(t)
-	in := status.Input{Set: o, Generation: rapid.Int64Range(0, 3).Draw(t, "generation"), Previous: past(t), Plan: plan.Next(o)}
+	snap := observation(t)
+	in := status.Input{Snap: snap, Generation: rapid.Int64Range(0, 3).Draw(t, "generation"), Previous: past(t), Plan: plan.Next(snap)}
 	if rapid.IntRange(0, 4).Draw(t, "failed") == 0 {
 		in.Failure = &status.Failure{Reason: v1beta1.ReasonFailedDelete, Message: rapid.String().Draw(t, "failure")}
 	}
@@ -165,10 +165,10 @@ func TestStatusIsStable(t *testing.T) {
 		if first.Verdict != "" {
 			t.Skip("the revision would be rejected now")
 		}
-		if first.Status.CurrentRevision != in.Set.Current.Name { // a completed revision is current in the next observation
-			again := *in.Set
+		if first.Status.CurrentRevision != in.Snap.Current.Name { // a completed revision is current in the next observation
+			again := *in.Snap
 			again.Current = again.Update
-			in.Set = &again
+			in.Snap = &again
 			in.Previous = &first.Status
 			first = status.Compute(in)
 		}
@@ -192,13 +192,13 @@ func TestInputIsNotModified(t *testing.T) {
 			spec     *v1beta1.RollSetSpec
 			previous *v1beta1.RollSetStatus
 			plan     string
-		}{nil, in.Set.Spec.DeepCopy(), in.Previous.DeepCopy(), in.Plan.String()}
-		for _, r := range in.Set.Replicas {
+		}{nil, in.Snap.Spec.DeepCopy(), in.Previous.DeepCopy(), in.Plan.String()}
+		for _, r := range in.Snap.Replicas {
 			r.Pod = r.Pod.DeepCopy()
 			before.replicas = append(before.replicas, r)
 		}
 		status.Compute(in)
-		if diff := cmp.Diff(before.replicas, in.Set.Replicas) + cmp.Diff(before.spec, in.Set.Spec) +
+		if diff := cmp.Diff(before.replicas, in.Snap.Replicas) + cmp.Diff(before.spec, in.Snap.Spec) +
 			cmp.Diff(before.previous, in.Previous) + cmp.Diff(before.plan, in.Plan.String()); diff != "" {
 			t.Errorf("the input changed (-before +after):\n%s", diff)
 		}

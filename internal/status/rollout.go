@@ -19,12 +19,12 @@ import (
 const maxVerdict = 512
 
 // atWork reports whether a step of a rollout is at work.
-func (f *facts) atWork() bool { return f.in.Invalid == "" && f.set.Rollout.AtWork() }
+func (f *facts) atWork() bool { return f.in.Invalid == "" && f.snap.Rollout.AtWork() }
 
 // stepping reports whether a step is at work, or its end is not yet seen by the planner that moves pods. A step that waits for the
 // partition or the end of a pause is not at work.
 func (f *facts) stepping() bool {
-	return f.in.Invalid == "" && !f.proven && !f.set.Rollout.Waits && (f.set.Rollout.AtWork() || f.set.Rollout.Turning)
+	return f.in.Invalid == "" && !f.proven && !f.snap.Rollout.Waits && (f.snap.Rollout.AtWork() || f.snap.Rollout.Turning)
 }
 
 // rollout returns the progress of a rollout in steps; nil for an invalid spec.
@@ -35,13 +35,13 @@ func (f *facts) rollout() *v1beta1.RolloutStatus {
 	case f.proven:
 		return nil
 	default:
-		return f.set.Rollout.Next.DeepCopy()
+		return f.snap.Rollout.Next.DeepCopy()
 	}
 }
 
 // stepVerdict returns the condition Progressing while a step is at work.
 func (f *facts) stepVerdict() verdict {
-	switch f.set.Rollout.Next.Phase {
+	switch f.snap.Rollout.Next.Phase {
 	case v1beta1.RolloutFailed:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonStepFailed}
 	case v1beta1.RolloutSoaking:
@@ -57,14 +57,14 @@ func (f *facts) stepVerdict() verdict {
 
 // stepNumbers returns which step is at work, and how many of all pods are updated.
 func (f *facts) stepNumbers() string {
-	next := f.set.Rollout.Next
+	next := f.snap.Rollout.Next
 	return fmt.Sprintf("step %d of %d: ", next.Step, next.Steps) +
-		share(f.members(f.set.Update.Name).active, f.set.Limits.Replicas, "updated")
+		share(f.members(f.snap.Update.Name).active, f.snap.Limits.Replicas, "updated")
 }
 
 // stepBlocker returns what a step waits for that has all its pods, or why it failed.
 func (f *facts) stepBlocker() blocker {
-	r := &f.set.Rollout
+	r := &f.snap.Rollout
 	switch r.Next.Phase {
 	case v1beta1.RolloutFailed:
 		return blocker{BlockedByFailedStep, r.Failure}
@@ -77,7 +77,7 @@ func (f *facts) stepBlocker() blocker {
 		}
 		return blocker{BlockedByGate, text}
 	case v1beta1.RolloutPaused:
-		if f.set.Paused() {
+		if f.snap.Paused() {
 			return blocker{kind: BlockedByPromotion} // the headline says why
 		}
 		text := fmt.Sprintf("waiting for annotation %s=%s/%d", v1beta1.PromoteAnnotation, r.Next.Revision, r.Next.Step)
@@ -101,21 +101,21 @@ func clockTime(t, beside *metav1.Time) string {
 
 // stepHolds reports whether a step failed and is not rolled back.
 func (f *facts) stepHolds() bool {
-	return f.atWork() && f.set.Rollout.Failure != "" && !f.stepRollsBack()
+	return f.atWork() && f.snap.Rollout.Failure != "" && !f.stepRollsBack()
 }
 
 // stepRollsBack reports whether a step failed, so that the update revision is to be given up.
 func (f *facts) stepRollsBack() bool {
-	return f.atWork() && f.set.Rollout.Failure != "" && f.canGoBack() &&
-		f.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed == v1beta1.RollbackOnStepFailed
+	return f.atWork() && f.snap.Rollout.Failure != "" && f.canGoBack() &&
+		f.snap.Spec.UpdateStrategy.RollingUpdate.OnStepFailed == v1beta1.RollbackOnStepFailed
 }
 
 // rejection returns the verdict on the update revision if it is to be given up now; empty if it is not.
 func (f *facts) rejection(t timing) string {
 	switch {
 	case f.stepRollsBack():
-		next := f.set.Rollout.Next
-		text := fmt.Sprintf("%s: step %d of %d: %s", v1beta1.ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
+		next := f.snap.Rollout.Next
+		text := fmt.Sprintf("%s: step %d of %d: %s", v1beta1.ReasonStepFailed, next.Step, next.Steps, f.snap.Rollout.Failure)
 		return podstate.Printable(text, maxVerdict)
 	case t.exceeded && f.canRollBack() && f.failed():
 		return v1beta1.ReasonProgressDeadlineExceeded
@@ -128,7 +128,7 @@ func (f *facts) rejection(t timing) string {
 // Gates that are reset are Unknown.
 func (f *facts) foreign() []metav1.Condition {
 	var list []metav1.Condition
-	r := &f.set.Rollout
+	r := &f.snap.Rollout
 	for _, name := range r.Gates {
 		if slices.Contains(r.Begins, name) {
 			message := fmt.Sprintf("step %d of %d of revision %s waits for it", r.Next.Step, r.Next.Steps, r.Next.Revision)

@@ -19,14 +19,14 @@ import (
 
 // inStep returns an observation at the second of four steps, which keeps half of the pods.
 func inStep(state string, phase v1beta1.RolloutPhase, change func(*snapshot.Rollout)) *snapshot.Set {
-	o := snapshottest.Parse("random R=4 v1>v2", state)
-	o.Rollout = snapshot.Rollout{Keeps: 2, Next: &v1beta1.RolloutStatus{
-		Revision: "v2", Step: 2, Steps: 4, Phase: phase, Since: &metav1.Time{Time: o.Now},
+	snap := snapshottest.Parse("random R=4 v1>v2", state)
+	snap.Rollout = snapshot.Rollout{Keeps: 2, Next: &v1beta1.RolloutStatus{
+		Revision: "v2", Step: 2, Steps: 4, Phase: phase, Since: &metav1.Time{Time: snap.Now},
 	}}
 	if change != nil {
-		change(&o.Rollout)
+		change(&snap.Rollout)
 	}
-	return o
+	return snap
 }
 
 // until returns when a phase ends.
@@ -43,7 +43,7 @@ func TestSteps(t *testing.T) {
 	t.Parallel()
 	const half = "a:v2+ b:v2+ c:v1+ d:v1+"
 	for name, tc := range map[string]struct {
-		set          *snapshot.Set
+		snap         *snapshot.Set
 		rollback     bool
 		paused       bool
 		want         string
@@ -51,76 +51,76 @@ func TestSteps(t *testing.T) {
 		wantVerdict  string
 	}{
 		"rolling": {
-			set: inStep("a:v2+ b:v2. c:v1+ d:v1+", v1beta1.RolloutRolling, nil), wantBlocking: status.BlockedByPod,
+			snap: inStep("a:v2+ b:v2. c:v1+ d:v1+", v1beta1.RolloutRolling, nil), wantBlocking: status.BlockedByPod,
 			want: `
 				Ready=False RollingUpdate: step 2 of 4: 2 of 4 pods updated; waiting for web-b: not started yet on node node-b
 				Progressing=True RollingUpdate: step 2 of 4: 2 of 4 pods updated; waiting for web-b: not started yet on node node-b`,
 		},
 		"soaking": {
-			set: inStep(half, v1beta1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedBySoak,
+			snap: inStep(half, v1beta1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedBySoak,
 			want: `
 				Ready=False Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 03:05:05Z
 				Progressing=True Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 03:05:05Z`,
 		},
 		"soaking for days": {
-			set: inStep(half, v1beta1.RolloutSoaking, until(48*time.Hour)), wantBlocking: status.BlockedBySoak,
+			snap: inStep(half, v1beta1.RolloutSoaking, until(48*time.Hour)), wantBlocking: status.BlockedBySoak,
 			want: `
 				Ready=False Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 2026-01-04T03:04:05Z
 				Progressing=True Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 2026-01-04T03:04:05Z`,
 		},
 		"soaking, and another pod breaks": {
-			set: inStep("a:v2+ b:v2+ c:v1, d:v1+", v1beta1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedByPod,
+			snap: inStep("a:v2+ b:v2+ c:v1, d:v1+", v1beta1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedByPod,
 			want: `
 				Ready=False Soaking: step 2 of 4: 2 of 4 pods updated; waiting for web-c: not started yet on node node-c; the partition keeps it at revision v1
 				Progressing=True Soaking: step 2 of 4: 2 of 4 pods updated; waiting for web-c: not started yet on node node-c; the partition keeps it at revision v1`,
 		},
 		"gated": {
-			set: inStep(half, v1beta1.RolloutGated, until(time.Minute)), wantBlocking: status.BlockedByGate,
+			snap: inStep(half, v1beta1.RolloutGated, until(time.Minute)), wantBlocking: status.BlockedByGate,
 			want: `
 				Ready=False AwaitingGate: step 2 of 4: 2 of 4 pods updated; waiting for gate A, B until 03:05:05Z
 				Progressing=True AwaitingGate: step 2 of 4: 2 of 4 pods updated; waiting for gate A, B until 03:05:05Z`,
 		},
 		"paused": {
-			set: inStep(half, v1beta1.RolloutPaused, nil), wantBlocking: status.BlockedByPromotion,
+			snap: inStep(half, v1beta1.RolloutPaused, nil), wantBlocking: status.BlockedByPromotion,
 			want: `
 				Ready=False AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2
 				Progressing=Unknown AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2`,
 		},
 		"promoted before the step began": {
-			set: inStep(half, v1beta1.RolloutPaused, func(r *snapshot.Rollout) { r.Next.IgnoredPromotion = "v2/2" }), wantBlocking: status.BlockedByPromotion,
+			snap: inStep(half, v1beta1.RolloutPaused, func(r *snapshot.Rollout) { r.Next.IgnoredPromotion = "v2/2" }), wantBlocking: status.BlockedByPromotion,
 			want: `
 				Ready=False AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2; the one that is there was set before the step began: take it away and set it again
 				Progressing=Unknown AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2; the one that is there was set before the step began: take it away and set it again`,
 		},
 		"failed, and holds": {
-			set: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep,
+			snap: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep,
 			want: `
 				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Stalled=True StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 		},
 		"failed before a pause": {
-			set: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, paused: true,
+			snap: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, paused: true,
 			want: `
 				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Stalled=True StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 		},
 		"failed, and goes back": {
-			set: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, rollback: true,
+			snap: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, rollback: true,
 			want: `
 				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 			wantVerdict: "StepFailed: step 2 of 4: gate A is False: 3% errors",
 		},
 		"all at the revision, and the last step soaks": {
-			set: inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1beta1.RolloutSoaking, func(r *snapshot.Rollout) { until(time.Minute)(r); r.Keeps = 0 }), wantBlocking: status.BlockedBySoak,
+			snap: inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1beta1.RolloutSoaking, func(r *snapshot.Rollout) { until(time.Minute)(r); r.Keeps = 0 }), wantBlocking: status.BlockedBySoak,
 			want: `
 				Ready=False Soaking: step 2 of 4: 4 of 4 pods updated; soaking until 03:05:05Z
 				Progressing=True Soaking: step 2 of 4: 4 of 4 pods updated; soaking until 03:05:05Z`,
 		},
 		"all steps are done": {
-			set: inStep("a:v2+ b:v2+ c:v2+ d:v1+", v1beta1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 }), wantBlocking: "guard",
+			snap: inStep("a:v2+ b:v2+ c:v2+ d:v1+", v1beta1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 }), wantBlocking: "guard",
 			want: `
 				Ready=False RollingUpdate: 3 of 4 pods updated
 				Progressing=True RollingUpdate: 3 of 4 pods updated`,
@@ -128,12 +128,12 @@ func TestSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(tc.set)
+			in := input(tc.snap)
 			in.Previous = before(v1beta1.ReasonRollingUpdate)
 			if tc.rollback {
-				tc.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed = v1beta1.RollbackOnStepFailed
+				tc.snap.Spec.UpdateStrategy.RollingUpdate.OnStepFailed = v1beta1.RollbackOnStepFailed
 			}
-			tc.set.Spec.UpdateStrategy.RollingUpdate.Paused = tc.paused
+			tc.snap.Spec.UpdateStrategy.RollingUpdate.Paused = tc.paused
 			r := status.Compute(in)
 			var lines []string
 			for line := range strings.Lines(show(&r.Status)) {
@@ -150,7 +150,7 @@ func TestSteps(t *testing.T) {
 			if tc.wantBlocking != "guard" && r.Blocking != tc.wantBlocking {
 				t.Errorf("blocked by %q, want %q", r.Blocking, tc.wantBlocking)
 			}
-			if wake := tc.set.Rollout.Wake; wake > 0 && (r.RequeueAfter == 0 || r.RequeueAfter > wake) {
+			if wake := tc.snap.Rollout.Wake; wake > 0 && (r.RequeueAfter == 0 || r.RequeueAfter > wake) {
 				t.Errorf("comes back after %s, not %s", r.RequeueAfter, wake)
 			}
 		})
@@ -160,8 +160,8 @@ func TestSteps(t *testing.T) {
 // TestStepsEnd checks the status of a set that is complete.
 func TestStepsEnd(t *testing.T) {
 	t.Parallel()
-	o := inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1beta1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 })
-	if r := status.Compute(input(o)); r.Status.Rollout != nil || r.Status.CurrentRevision != "v2" {
+	snap := inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1beta1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 })
+	if r := status.Compute(input(snap)); r.Status.Rollout != nil || r.Status.CurrentRevision != "v2" {
 		t.Errorf("rollout %v, current revision %s", r.Status.Rollout, r.Status.CurrentRevision)
 	}
 }
@@ -169,10 +169,10 @@ func TestStepsEnd(t *testing.T) {
 // TestGates checks the conditions of other clients: those of the step come first, and begin as Unknown.
 func TestGates(t *testing.T) {
 	t.Parallel()
-	o := inStep("a:v2+ b:v2+ c:v1+ d:v1+", v1beta1.RolloutGated, func(r *snapshot.Rollout) {
+	snap := inStep("a:v2+ b:v2+ c:v1+ d:v1+", v1beta1.RolloutGated, func(r *snapshot.Rollout) {
 		r.Gates, r.Begins, r.Closed = []string{"New", "Old", "Judged"}, []string{"New", "Old"}, []string{"New", "Old"}
 	})
-	in := input(o)
+	in := input(snap)
 	in.Previous = before(v1beta1.ReasonRollingUpdate)
 	for _, name := range []string{"Past", "Judged", "Old"} {
 		in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", Message: "so it is"})

@@ -25,8 +25,8 @@ import (
 
 // Input is everything that a status depends on. Compute does not change it.
 type Input struct {
-	// Set is the observation.
-	Set *snapshot.Set
+	// Snap is the snapshot.
+	Snap *snapshot.Set
 	// Generation is the generation of the spec that was observed.
 	Generation int64
 	// Previous is the status that the API server has; nil if there is none.
@@ -90,7 +90,7 @@ func Compute(in Input) Report {
 		Progress:         t.progress,
 		RequeueAfter:     f.untilAvailable(),
 	}
-	waits := []time.Duration{t.wait, f.set.Rollout.Wake}
+	waits := []time.Duration{t.wait, f.snap.Rollout.Wake}
 	if t.exceeded {
 		waits = append(waits, f.untilFailure())
 	}
@@ -104,7 +104,7 @@ func Compute(in Input) Report {
 
 // counters returns the status without its conditions.
 func (f *facts) counters() v1beta1.RollSetStatus {
-	update, current := f.revision(f.set.Update.Name), f.revision(f.currentName())
+	update, current := f.revision(f.snap.Update.Name), f.revision(f.currentName())
 	s := v1beta1.RollSetStatus{
 		ObservedGeneration:       f.generation(),
 		Replicas:                 clamp(f.total.active),
@@ -114,10 +114,10 @@ func (f *facts) counters() v1beta1.RollSetStatus {
 		UpdatedReplicas:          clamp(update.active),
 		UpdatedReadyReplicas:     clamp(update.ready),
 		UpdatedAvailableReplicas: clamp(update.available),
-		ExpectedUpdatedReplicas:  clamp(f.set.Limits.Replicas - f.set.Partition()),
+		ExpectedUpdatedReplicas:  clamp(f.snap.Limits.Replicas - f.snap.Partition()),
 		CurrentRevision:          cmp.Or(f.currentName(), f.previous.CurrentRevision),
-		UpdateRevision:           cmp.Or(f.set.Update.Name, f.previous.UpdateRevision),
-		IssuedIDs:                max(f.previous.IssuedIDs, int64(f.set.Issued)),
+		UpdateRevision:           cmp.Or(f.snap.Update.Name, f.previous.UpdateRevision),
+		IssuedIDs:                max(f.previous.IssuedIDs, int64(f.snap.Issued)),
 		ReachedReplicas:          f.reached(),
 		Revisions:                f.listRevisions(),
 		Images:                   f.images(),
@@ -128,7 +128,7 @@ func (f *facts) counters() v1beta1.RollSetStatus {
 		s.CollisionCount = new(*f.in.CollisionCount)
 	}
 	// The selector cannot be malformed: the API server parses it when it admits the object.
-	if selector, err := metav1.LabelSelectorAsSelector(f.set.Spec.Selector); err == nil {
+	if selector, err := metav1.LabelSelectorAsSelector(f.snap.Spec.Selector); err == nil {
 		s.LabelSelector = selector.String()
 	}
 	return s
@@ -136,16 +136,16 @@ func (f *facts) counters() v1beta1.RollSetStatus {
 
 // reached returns how many pods the set has had at once; 0 if it has neither a limit nor failure domains, for which that matters.
 func (f *facts) reached() int32 {
-	if s := f.set.Spec.ScaleStrategy; (s == nil || s.MaxUnavailable == nil) && f.set.Domains() == nil {
+	if s := f.snap.Spec.ScaleStrategy; (s == nil || s.MaxUnavailable == nil) && f.snap.Domains() == nil {
 		return 0
 	}
-	return clamp(f.set.Reached)
+	return clamp(f.snap.Reached)
 }
 
 // generation returns the generation that the status is about. A cache that is behind must not decrease it. It is not raised
 // without an update revision, because the two together say that this revision is the one of that generation.
 func (f *facts) generation() int64 {
-	if f.set.Update.Name == "" {
+	if f.snap.Update.Name == "" {
 		return f.previous.ObservedGeneration
 	}
 	return max(f.in.Generation, f.previous.ObservedGeneration)
@@ -154,9 +154,9 @@ func (f *facts) generation() int64 {
 // currentName returns the name of the current revision. A revision that was just proven is.
 func (f *facts) currentName() string {
 	if f.proven {
-		return f.set.Update.Name
+		return f.snap.Update.Name
 	}
-	return f.set.Current.Name
+	return f.snap.Current.Name
 }
 
 // maxRevisions is how many revisions the API allows a status to list.
@@ -165,7 +165,7 @@ const maxRevisions = 100
 // listRevisions lists the revisions that active pods run, oldest first. Only the name of a stray's revision is known. It is
 // older than the update revision, and listed before those with known numbers.
 func (f *facts) listRevisions() []v1beta1.RevisionStatus {
-	numbers := map[string]int64{f.set.Current.Name: f.set.Current.Number, f.set.Update.Name: f.set.Update.Number}
+	numbers := map[string]int64{f.snap.Current.Name: f.snap.Current.Number, f.snap.Update.Name: f.snap.Update.Number}
 	var list []v1beta1.RevisionStatus
 	for name, n := range f.revisions {
 		if name != "" && n.active > 0 {
@@ -191,7 +191,7 @@ const (
 func (f *facts) images() []string {
 	var images []string
 	for _, r := range f.listRevisions() {
-		template := f.set.Known[r.Name].Template
+		template := f.snap.Known[r.Name].Template
 		if template == nil {
 			continue
 		}
@@ -207,7 +207,7 @@ func (f *facts) images() []string {
 // untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none will.
 func (f *facts) untilAvailable() time.Duration {
 	var first time.Duration
-	for r := range f.set.Unsteady() {
+	for r := range f.snap.Unsteady() {
 		first = action.Sooner(first, f.availableIn(r))
 	}
 	return first
@@ -219,7 +219,7 @@ func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
 	if !r.Active() || !r.Ready || r.Available {
 		return 0
 	}
-	return max(0, f.set.MinReady()-max(0, f.set.Now.Sub(r.ReadySince)))
+	return max(0, f.snap.MinReady()-max(0, f.snap.Now.Sub(r.ReadySince)))
 }
 
 // clamp makes a count an int32 that is not negative.

@@ -21,8 +21,8 @@ import (
 )
 
 // input returns the input of a reconcile that makes this observation, plans for it and is refused nothing.
-func input(o *snapshot.Set) status.Input {
-	return status.Input{Set: o, Generation: 1, Plan: plan.Next(o)}
+func input(snap *snapshot.Set) status.Input {
+	return status.Input{Snap: snap, Generation: 1, Plan: plan.Next(snap)}
 }
 
 // before returns a status with a reason of Progressing, as the last reconcile of the same generation wrote it.
@@ -193,7 +193,7 @@ func TestConditions(t *testing.T) {
 		},
 		"all updated, the last one not ready for long enough": {
 			config: "random R=3 v1>v2", state: "a:v2+ b:v2+ c:v2r",
-			edit: func(in *status.Input) { in.Set.Spec.MinReadySeconds = 30 },
+			edit: func(in *status.Input) { in.Snap.Spec.MinReadySeconds = 30 },
 			want: `
 				Ready=False RollingUpdate: 3 of 3 pods updated, 2 available; waiting for web-c: ready for less than minReadySeconds
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -317,7 +317,7 @@ func TestConditions(t *testing.T) {
 		"the API server refuses the template": {
 			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
 			edit: func(in *status.Input) {
-				in.Set.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
+				in.Snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
 			},
 			want: `
 				Ready=False InvalidTemplate: 0 of 3 pods updated; the API server refuses: pods of revision v2: spec.containers[0].image: Required value
@@ -330,7 +330,7 @@ func TestConditions(t *testing.T) {
 		"the API server refuses the revision to go back to": {
 			config: "random R=3 p=3 v1>v2", state: "a:v1+ b:v2+ c:v1+",
 			edit: func(in *status.Input) {
-				in.Set.Preflights = map[string]snapshot.Preflight{"v1": {Refusal: "denied by policy"}}
+				in.Snap.Preflights = map[string]snapshot.Preflight{"v1": {Refusal: "denied by policy"}}
 			},
 			want: `
 				Ready=False InvalidTemplate: 2 of 3 pods moved back; the API server refuses: pods of revision v1: denied by policy
@@ -343,7 +343,7 @@ func TestConditions(t *testing.T) {
 		"the API server cannot judge the template": {
 			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
 			edit: func(in *status.Input) {
-				in.Set.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "webhook timed out", Failed: true}}
+				in.Snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "webhook timed out", Failed: true}}
 				in.Plan = action.Plan{}
 				in.Plan.Hold(action.HeldByPreflight, "web-a", "the API server cannot judge pods of revision v2: webhook timed out")
 			},
@@ -356,7 +356,7 @@ func TestConditions(t *testing.T) {
 		"a pod has waited for its hook for too long": {
 			config: "random R=2 v1", state: "a:v1+ b:v1+",
 			edit: func(in *status.Input) {
-				r := &in.Set.Replicas[1]
+				r := &in.Snap.Replicas[1]
 				r.Available, r.Updating, r.State, r.Hook, r.Overdue = false, true, v1beta1.LifecycleUpdated, "lifecycle hook inPlaceUpdate has waited", true
 				in.Plan = action.Plan{}
 				in.Plan.Hold(action.HeldByTimeout, "web-b", "lifecycle hook inPlaceUpdate has waited")
@@ -370,8 +370,8 @@ func TestConditions(t *testing.T) {
 		"pods went on without their hooks": {
 			config: "random R=2 v1", state: "a:v1+ b:v1+",
 			edit: func(in *status.Input) {
-				for i := range in.Set.Replicas {
-					in.Set.Replicas[i].Passed = snapshot.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
+				for i := range in.Snap.Replicas {
+					in.Snap.Replicas[i].Passed = snapshot.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
 				}
 			},
 			want: `
@@ -398,8 +398,8 @@ func TestConditions(t *testing.T) {
 		"a claim is in the way": {
 			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1beta1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Set.Blocked = map[string]snapshot.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
-				in.Plan = plan.Next(in.Set)
+				in.Snap.Blocked = map[string]snapshot.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
+				in.Plan = plan.Next(in.Snap)
 			},
 			want: `
 				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: claim data-web-1 belongs to another set
@@ -411,8 +411,8 @@ func TestConditions(t *testing.T) {
 		"a name is taken": {
 			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1beta1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Set.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of another owner"}}
-				in.Plan = plan.Next(in.Set)
+				in.Snap.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of another owner"}}
+				in.Plan = plan.Next(in.Snap)
 			},
 			want: `
 				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of another owner

@@ -117,14 +117,14 @@ func TestKstatus(t *testing.T) {
 			in.Previous = before(v1beta1.ReasonProgressDeadlineExceeded)
 		}},
 		"past the deadline, to be rolled back": {config: "random R=2 v1>v2", state: "a:v1+ b:v2.", want: "InProgress", edit: func(in *status.Input) {
-			in.Set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1beta1.RollbackOnDeadline
+			in.Snap.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1beta1.RollbackOnDeadline
 			in.Previous = before(v1beta1.ReasonProgressDeadlineExceeded)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(snapshottest.Parse(tc.config, tc.state))
-			in.Plan = plan.Next(in.Set)
+			in.Plan = plan.Next(in.Snap)
 			if tc.edit != nil {
 				tc.edit(&in)
 			}
@@ -139,17 +139,17 @@ func TestKstatus(t *testing.T) {
 func BenchmarkCompute(b *testing.B) {
 	for name, n := range map[string]int{"10": 10, "1000": 1000, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {
-			o := snapshottest.Parse("random v1>v2", "")
-			o.Limits.Replicas = n
+			snap := snapshottest.Parse("random v1>v2", "")
+			snap.Limits.Replicas = n
 			one := snapshottest.Parse("random R=1 v1", "a:v1+").Replicas[0]
 			for i := range n {
 				r := one
 				if i%2 == 0 {
 					r.Revision = "v2"
 				}
-				o.Replicas = append(o.Replicas, r)
+				snap.Replicas = append(snap.Replicas, r)
 			}
-			in := status.Input{Set: o, Generation: 1}
+			in := status.Input{Snap: snap, Generation: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				status.Compute(in)

@@ -20,7 +20,7 @@ import (
 type budget struct {
 	snapshot.Budget
 
-	set   *snapshot.Set
+	snap  *snapshot.Set
 	state *desired.State
 	// moved is the first available pod that is moved now; empty if there is none.
 	moved string
@@ -47,10 +47,10 @@ type budget struct {
 
 // newBudget counts what may be disturbed once scaling is done. Surge of a set with ordinals stands in for members that would be too
 // few, but takes no more of them out of service than may be moved at once without it.
-func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
+func newBudget(snap *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	b := budget{
-		Budget:      snapshot.Budget{Available: w.Available, Floor: o.Limits.MinAvailable()},
-		set:         o,
+		Budget:      snapshot.Budget{Available: w.Available, Floor: snap.Limits.MinAvailable()},
+		snap:        snap,
 		state:       w,
 		rests:       w.Rests,
 		unavailable: maps.Clone(w.Unavailable),
@@ -59,18 +59,18 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		unreadySince:  map[string][]time.Time{},
 		guardYieldsAt: w.YieldsAt,
 	}
-	if o.OrderedReady() {
-		b.lowest = lowestUnavailable(o)
+	if snap.OrderedReady() {
+		b.lowest = lowestUnavailable(snap)
 	}
-	surging, serving := w.Surging(o)
-	if o.Ordinal() {
+	surging, serving := w.Surging(snap)
+	if snap.Ordinal() {
 		b.surging = serving
-		b.Floor = max(b.Floor, o.Limits.Replicas-o.Limits.AtOnce()+serving)
+		b.Floor = max(b.Floor, snap.Limits.Replicas-snap.Limits.AtOnce()+serving)
 		b.surgeComes = b.awaitsSurge(w, scaling)
 	}
-	pods := o.Active() - len(w.Going)
-	places := o.Limits.Replicas - (pods - surging)
-	for r := range o.Unsteady() {
+	pods := snap.Active() - len(w.Going)
+	places := snap.Limits.Replicas - (pods - surging)
+	for r := range snap.Unsteady() {
 		if !w.Goes(r) {
 			places -= b.count(r, w, places)
 		}
@@ -79,7 +79,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		slices.SortFunc(since, time.Time.Compare)
 	}
 	created, surge := b.countCreated(w, scaling)
-	b.limit = w.GuardLimit(o, pods+created, surging+surge)
+	b.limit = w.GuardLimit(snap, pods+created, surging+surge)
 	return b
 }
 
@@ -87,14 +87,14 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 // takes longer than a minute is not waited for: what maxUnavailable allows goes on.
 func (b *budget) awaitsSurge(w *desired.State, scaling action.Plan) bool {
 	for _, a := range scaling.Actions {
-		if c, ok := a.(action.Create); ok && c.Surge && !b.set.RefusesCreate(c.ID) {
+		if c, ok := a.(action.Create); ok && c.Surge && !b.snap.RefusesCreate(c.ID) {
 			return true
 		}
 	}
 	var left time.Duration
-	for r := range b.set.Unsteady() {
+	for r := range b.snap.Unsteady() {
 		if r.Surge && r.Active() && !r.Available && !w.Goes(r) {
-			left = max(left, snapshot.Patience-b.set.Now.Sub(r.UnavailableSince()))
+			left = max(left, snapshot.Patience-b.snap.Now.Sub(r.UnavailableSince()))
 		}
 	}
 	b.yieldAfter(left)
@@ -107,7 +107,7 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 	comes := map[string]bool{}
 	for _, a := range scaling.Actions {
 		c, ok := a.(action.Create)
-		if !ok || b.set.RefusesCreate(c.ID) {
+		if !ok || b.snap.RefusesCreate(c.ID) {
 			continue
 		}
 		created++
@@ -129,10 +129,10 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 // them. It returns how many places they take.
 func (b *budget) count(r *snapshot.Replica, w *desired.State, places int) (taken int) {
 	switch {
-	case r.Active() && !r.Ready && !b.set.NoneSince.IsZero():
+	case r.Active() && !r.Ready && !b.snap.NoneSince.IsZero():
 		b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
 	case r.Terminating:
-		revision, comes := w.ComesBackAt(b.set, r)
+		revision, comes := w.ComesBackAt(b.snap, r)
 		if !comes || places <= 0 {
 			return 0
 		}
@@ -158,20 +158,20 @@ func (b *budget) yieldAfter(d time.Duration) {
 // is stuck, on a dead node or behind a finalizer. They do not wait either if OrderedReady makes the successor wait for other
 // pods, because it must not keep those pods from being replaced.
 func (b *budget) onItsWay(r *snapshot.Replica) time.Duration {
-	if b.set.OrderedReady() && b.lowest != r {
+	if b.snap.OrderedReady() && b.lowest != r {
 		return 0
 	}
-	return r.OnItsWay(b.set.Now)
+	return r.OnItsWay(b.snap.Now)
 }
 
 // lowestUnavailable returns the unavailable pod with the lowest ordinal in use; nil if all are available.
-func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
+func lowestUnavailable(snap *snapshot.Set) *snapshot.Replica {
 	var lowest *snapshot.Replica
-	for r := range o.Unsteady() {
+	for r := range snap.Unsteady() {
 		if r.Pod == nil || r.Available || lowest != nil && lowest.Ordinal < r.Ordinal {
 			continue
 		}
-		if _, used := o.InUse(r.Ordinal); used {
+		if _, used := snap.InUse(r.Ordinal); used {
 			lowest = r
 		}
 	}
@@ -181,7 +181,7 @@ func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
 // refuses returns what keeps a move from being made now; empty if nothing does.
 func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 	switch {
-	case desired.IsOld(b.set, m.Replica):
+	case desired.IsOld(b.snap, m.Replica):
 		return ""
 	case b.waits(m) > 0:
 		return action.HeldByGuard
@@ -202,10 +202,10 @@ func (b *budget) guards(m desired.Candidate) bool {
 // waits returns for how long a broken pod has its chance to become ready where it is. One whose gate is closed has none: its move has
 // begun.
 func (b *budget) waits(m desired.Candidate) time.Duration {
-	if m.To != b.set.Update.Name || !m.Replica.Broken() || m.Replica.Gate.Closed() {
+	if m.To != b.snap.Update.Name || !m.Replica.Broken() || m.Replica.Gate.Closed() {
 		return 0
 	}
-	left := b.state.ChanceLeft(b.set, m.Replica)
+	left := b.state.ChanceLeft(b.snap, m.Replica)
 	if left > 0 {
 		b.yieldAfter(left)
 	}
@@ -231,7 +231,7 @@ func (b *budget) passes(m desired.Candidate) bool {
 	if since := held[b.limit-1].Add(snapshot.Patience); since.After(at) {
 		at = since
 	}
-	left := at.Sub(b.set.Now)
+	left := at.Sub(b.snap.Now)
 	if left > 0 {
 		b.yieldAfter(left)
 	}
@@ -251,7 +251,7 @@ func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
 	if b.surgeComes {
 		return "surge comes first"
 	}
-	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s%s", b.set.Limits.MaxUnavailable, b.members(), b.set.Limits.Replicas, b.beside(), b.spentOn())
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s%s", b.snap.Limits.MaxUnavailable, b.members(), b.snap.Limits.Replicas, b.beside(), b.spentOn())
 }
 
 // beside returns how much surge of a set with ordinals is available, or that none can come.
@@ -259,7 +259,7 @@ func (b *budget) beside() string {
 	switch {
 	case b.surging > 0:
 		return fmt.Sprintf(" beside %d of surge", b.surging)
-	case b.set.Ordinal() && b.state.Surge > 0 && b.set.Ordinals.Len() <= b.set.Limits.Replicas:
+	case b.snap.Ordinal() && b.state.Surge > 0 && b.snap.Ordinals.Len() <= b.snap.Limits.Replicas:
 		return ", and no higher ordinal is left for surge"
 	default:
 		return ""

@@ -34,12 +34,12 @@ func TestKnownObstacles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("ordinal claims R=2 mu=2 v1>v2", "0:v1+$ 1:v1+$")
-			r := &o.Replicas[1]
+			snap := snapshottest.Parse("ordinal claims R=2 mu=2 v1>v2", "0:v1+$ 1:v1+$")
+			r := &snap.Replicas[1]
 			source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-1"}
 			r.Pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}}
 			r.Claims = edit.change(r.Claims)
-			p := update.Plan(o, desired.Of(o), action.Plan{})
+			p := update.Plan(snap, desired.Of(snap), action.Plan{})
 			if got, want := strings.TrimSpace(p.String()), "delete web-0 (recreate at v2)\n"+edit.want; got != want {
 				t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 			}

@@ -18,7 +18,7 @@ import (
 // domains decide which failure domain may lose healthy pods now. It is nil for a set without failure domains. The methods
 // answer for one plan.
 type domains struct {
-	set  *snapshot.Set
+	snap *snapshot.Set
 	spec *v1beta1.FailureDomains
 	// excess is how many pods of each revision must move. Without any, pods are only replaced because users named them.
 	excess map[string]int
@@ -52,16 +52,16 @@ type waiter struct{ pod, why string }
 
 // newDomains returns the failure domains of a set, and what each of them waits for. The moves are those that may be made, in the
 // order of the replicas. A pod that goes counts as gone.
-func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate) *domains {
-	spec := o.Domains()
+func newDomains(snap *snapshot.Set, w *desired.State, moves []desired.Candidate) *domains {
+	spec := snap.Domains()
 	if spec == nil {
 		return nil
 	}
-	d := &domains{set: o, spec: spec, excess: w.Excess, all: map[snapshot.Domain]*domain{}}
+	d := &domains{snap: snap, spec: spec, excess: w.Excess, all: map[snapshot.Domain]*domain{}}
 	var fresh, terminating []*snapshot.Replica
 	active := 0
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
 		isCandidate := len(moves) > 0 && moves[0].Replica == r
 		if isCandidate {
 			moves = moves[1:]
@@ -70,7 +70,7 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate) *d
 			active++
 		}
 		switch {
-		case r.Pod == nil, w.Goes(r), r.Surge && !r.Available, o.Condemned(r):
+		case r.Pod == nil, w.Goes(r), r.Surge && !r.Available, snap.Condemned(r):
 		case r.Terminating:
 			terminating = append(terminating, r)
 		case isCandidate:
@@ -81,7 +81,7 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate) *d
 			d.stays(r)
 		}
 	}
-	for _, r := range withoutSurplus(fresh, active-o.Limits.Replicas) {
+	for _, r := range withoutSurplus(fresh, active-snap.Limits.Replicas) {
 		d.stays(r)
 	}
 	d.miss(w, d.depart(terminating))
@@ -128,7 +128,7 @@ func (d *domains) hold(own *domain, w waiter) {
 
 // await makes the domain of an unavailable pod wait for it.
 func (d *domains) await(r *snapshot.Replica) {
-	home, known, counts := d.set.Home(r, d.spec.LabelKey)
+	home, known, counts := d.snap.Home(r, d.spec.LabelKey)
 	switch {
 	case !counts:
 	case known:
@@ -174,8 +174,8 @@ func (d *domains) stays(r *snapshot.Replica) {
 	if len(d.excess) > 0 {
 		own.moved++
 	}
-	for _, t := range [...]time.Time{r.ReadySince.Add(d.set.MinReady()), podstate.Started(r.Pod)} {
-		if t.After(own.since) && !t.After(d.set.Now) {
+	for _, t := range [...]time.Time{r.ReadySince.Add(d.snap.MinReady()), podstate.Started(r.Pod)} {
+		if t.After(own.since) && !t.After(d.snap.Now) {
 			own.since = t
 		}
 	}
@@ -185,9 +185,9 @@ func (d *domains) stays(r *snapshot.Replica) {
 // when they are gone. Of pods with random names, as many have no available successor as pods are missing: those that were
 // deleted last.
 func (d *domains) depart(terminating []*snapshot.Replica) int {
-	if !d.set.Ordinal() {
+	if !d.snap.Ordinal() {
 		slices.SortStableFunc(terminating, snapshot.LastDeletedFirst)
-		missing := max(0, d.set.Limits.Replicas-d.set.Available())
+		missing := max(0, d.snap.Limits.Replicas-d.snap.Available())
 		terminating = terminating[:min(missing, len(terminating))]
 	}
 	for _, r := range terminating {
@@ -198,30 +198,30 @@ func (d *domains) depart(terminating []*snapshot.Replica) int {
 
 // miss counts the places without a pod that had one. Of a set with random names, a terminating pod may account for one of them.
 func (d *domains) miss(w *desired.State, terminating int) {
-	for _, id := range slices.Sorted(maps.Keys(d.set.Vacated)) {
-		d.hold(d.at(d.set.Vacated[id]), waiter{d.set.PodName(id), "has no pod"})
+	for _, id := range slices.Sorted(maps.Keys(d.snap.Vacated)) {
+		d.hold(d.at(d.snap.Vacated[id]), waiter{d.snap.PodName(id), "has no pod"})
 	}
-	unknown := len(d.set.Vacated)
-	if !d.set.Ordinal() {
+	unknown := len(d.snap.Vacated)
+	if !d.snap.Ordinal() {
 		unknown += terminating
 	}
-	for i, place := range successors(d.set, w) {
-		if _, known := d.set.Vacated[place.ID]; !known && (d.set.Ordinal() || i >= unknown) {
-			d.lost = waiter{d.set.PodName(place.ID), "has no pod"}
+	for i, place := range successors(d.snap, w) {
+		if _, known := d.snap.Vacated[place.ID]; !known && (d.snap.Ordinal() || i >= unknown) {
+			d.lost = waiter{d.snap.PodName(place.ID), "has no pod"}
 		}
 	}
 }
 
 // successors returns the places that had a pod before. The others were added to the set.
-func successors(o *snapshot.Set, w *desired.State) (had []desired.Place) {
+func successors(snap *snapshot.Set, w *desired.State) (had []desired.Place) {
 	had = slices.DeleteFunc(slices.Clone(w.Places), func(p desired.Place) bool { return p.Surge })
-	if o.Ordinal() {
+	if snap.Ordinal() {
 		return slices.DeleteFunc(had, func(p desired.Place) bool {
-			k, _ := o.InUse(p.Ordinal)
-			return k >= o.Reached
+			k, _ := snap.InUse(p.Ordinal)
+			return k >= snap.Reached
 		})
 	}
-	lost := max(0, o.Reached-(o.Limits.Replicas-w.Missing))
+	lost := max(0, snap.Reached-(snap.Limits.Replicas-w.Missing))
 	return had[:min(lost, len(had))]
 }
 
@@ -238,7 +238,7 @@ func (d *domains) sort() {
 
 // soaking returns since when other domains soak because of one that has pods left; the zero time if they do not.
 func (d *domains) soaking(own *domain) (since time.Time) {
-	if len(d.excess) > 0 || own.left == 0 || d.set.Now.Sub(own.since) >= d.soak() {
+	if len(d.excess) > 0 || own.left == 0 || d.snap.Now.Sub(own.since) >= d.soak() {
 		return since
 	}
 	return own.since
@@ -319,7 +319,7 @@ func (d *domains) obstacle(m desired.Candidate, own *domain) obstacle {
 	if own.moved > 0 || !takesTurns(m) {
 		return obstacle{}
 	}
-	if began := d.soaksSince(own); d.set.Now.Before(began.Add(d.soak())) {
+	if began := d.soaksSince(own); d.snap.Now.Before(began.Add(d.soak())) {
 		return obstacle{kind: soak, began: began}
 	}
 	return obstacle{}

@@ -19,7 +19,7 @@ import (
 
 // zoned is a set of three zones with three pods each, and its plan.
 type zoned struct {
-	set  *snapshot.Set
+	snap *snapshot.Set
 	plan action.Plan
 	// goes are the pods that the plan deletes.
 	goes []*snapshot.Replica
@@ -27,8 +27,8 @@ type zoned struct {
 
 // in returns the pods of the zone of another, and those of the other zones.
 func (z *zoned) in(pod *snapshot.Replica) (same, others []*snapshot.Replica) {
-	for i := range z.set.Replicas {
-		if r := &z.set.Replicas[i]; zoneOf(r) == zoneOf(pod) {
+	for i := range z.snap.Replicas {
+		if r := &z.snap.Replicas[i]; zoneOf(r) == zoneOf(pod) {
 			same = append(same, r)
 		} else {
 			others = append(others, r)
@@ -54,9 +54,9 @@ func number(of []*snapshot.Replica, is func(*snapshot.Replica) bool) (n int) {
 
 // wrong returns what is wrong with the plan; empty if nothing is.
 func (z *zoned) wrong() string {
-	all := make([]*snapshot.Replica, len(z.set.Replicas))
-	for i := range z.set.Replicas {
-		all[i] = &z.set.Replicas[i]
+	all := make([]*snapshot.Replica, len(z.snap.Replicas))
+	for i := range z.snap.Replicas {
+		all[i] = &z.snap.Replicas[i]
 	}
 	zone := ""
 	for _, r := range z.goes {
@@ -73,7 +73,7 @@ func (z *zoned) wrong() string {
 		}
 		zone = zoneOf(r)
 	}
-	spare := z.set.Limits.MaxUnavailable - number(all, isLacking)
+	spare := z.snap.Limits.MaxUnavailable - number(all, isLacking)
 	switch due := number(all, isOld); {
 	case number(all, isLacking) > 0 || due == 0:
 		return ""
@@ -122,26 +122,26 @@ func TestDomainsExhaustively(t *testing.T) {
 			t.Parallel()
 			replicas := eachKind(config, kinds)
 			zones := triples(len(kinds))
-			set := snapshottest.Parse(config, "")
-			set.Replicas = make([]snapshot.Replica, 9)
+			snap := snapshottest.Parse(config, "")
+			snap.Replicas = make([]snapshot.Replica, 9)
 			for n := range len(zones) * len(zones) * len(zones) {
-				z := zoned{set: set}
+				z := zoned{snap: snap}
 				for zone := range 3 {
 					for i, kind := range zones[n%len(zones)] {
-						set.Replicas[3*zone+i] = replicas[3*zone+i][kind]
+						snap.Replicas[3*zone+i] = replicas[3*zone+i][kind]
 					}
 					n /= len(zones)
 				}
-				w := desired.Of(set)
-				z.plan = update.Plan(set, w, scaled(set, w))
+				w := desired.Of(snap)
+				z.plan = update.Plan(snap, w, scaled(snap, w))
 				for _, a := range z.plan.Actions {
 					if d, ok := a.(action.Delete); ok {
-						i := slices.IndexFunc(set.Replicas, func(r snapshot.Replica) bool { return r.Pod == d.Pod })
-						z.goes = append(z.goes, &set.Replicas[i])
+						i := slices.IndexFunc(snap.Replicas, func(r snapshot.Replica) bool { return r.Pod == d.Pod })
+						z.goes = append(z.goes, &snap.Replicas[i])
 					}
 				}
 				if wrong := z.wrong(); wrong != "" {
-					t.Fatalf("%s in %s:\n%s", wrong, shown(set), z.plan.String())
+					t.Fatalf("%s in %s:\n%s", wrong, shown(snap), z.plan.String())
 				}
 			}
 		})
@@ -176,10 +176,10 @@ func triples(n int) (all [][3]int) {
 }
 
 // shown formats the pods of a set.
-func shown(o *snapshot.Set) string {
+func shown(snap *snapshot.Set) string {
 	var words []string
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
 		words = append(words, fmt.Sprintf("%s/%s:%s available=%t ready=%t terminating=%t", zoneOf(r), r.ID, r.Revision, r.Available, r.Ready, r.Terminating))
 	}
 	return "\n" + strings.Join(words, "\n")

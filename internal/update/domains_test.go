@@ -23,9 +23,9 @@ import (
 )
 
 // scaled returns what scaling does to a set.
-func scaled(o *snapshot.Set, w *desired.State) action.Plan {
-	p := scale.Down(o, w)
-	p.Join(scale.Up(o, w, p))
+func scaled(snap *snapshot.Set, w *desired.State) action.Plan {
+	p := scale.Down(snap, w)
+	p.Join(scale.Up(snap, w, p))
 	return p
 }
 
@@ -228,10 +228,10 @@ func TestDomains(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(tt.config, tt.state)
-			o.Refusals = map[attempt.Key]snapshot.Refusal{}
-			for i := range o.Replicas {
-				r := &o.Replicas[i]
+			snap := snapshottest.Parse(tt.config, tt.state)
+			snap.Refusals = map[attempt.Key]snapshot.Refusal{}
+			for i := range snap.Replicas {
+				r := &snap.Replicas[i]
 				if origin, ok := tt.origins[r.ID]; ok {
 					r.Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
 				}
@@ -239,7 +239,7 @@ func TestDomains(t *testing.T) {
 					r.Waiting = "container app is to be resized"
 				}
 				if strings.Contains(tt.refused, r.ID) {
-					o.Refusals[attempt.OfPod(attempt.Deleting, r.Pod)] = snapshot.Refusal{Message: "no", Retry: time.Minute}
+					snap.Refusals[attempt.OfPod(attempt.Deleting, r.Pod)] = snapshot.Refusal{Message: "no", Retry: time.Minute}
 				}
 				switch {
 				case !strings.Contains(tt.young, r.ID):
@@ -247,11 +247,11 @@ func TestDomains(t *testing.T) {
 					unknown := snapshot.Origin{Revision: r.Revision}
 					r.Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: unknown.String(snapshottest.Zone)}
 				default:
-					r.ReadySince = o.Now.Add(-time.Minute)
+					r.ReadySince = snap.Now.Add(-time.Minute)
 				}
 			}
-			w := desired.Of(o)
-			p := update.Plan(o, w, scaled(o, w))
+			w := desired.Of(snap)
+			p := update.Plan(snap, w, scaled(snap, w))
 			if diff := cmp.Diff(tt.want, summary(p)); diff != "" {
 				t.Errorf("%s of %s (-want +got):\n%s", tt.config, tt.state, diff)
 			}
@@ -285,10 +285,10 @@ func TestSoakCountsRestarts(t *testing.T) {
 		-time.Minute: "1: zone b waits for soakSeconds to pass until 03:08:05Z; zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved, wakes in 4m0s",
 		time.Hour:    "delete 1",
 	} {
-		o := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1>v2", "a/0:v2+ b/1:v1+")
-		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(started))}
-		o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: running}}}
-		if diff := cmp.Diff(want, summary(update.Plan(o, desired.Of(o), action.Plan{}))); diff != "" {
+		snap := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1>v2", "a/0:v2+ b/1:v1+")
+		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(snap.Now.Add(started))}
+		snap.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: running}}}
+		if diff := cmp.Diff(want, summary(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {
 			t.Errorf("started in %s (-want +got):\n%s", started, diff)
 		}
 	}
@@ -322,10 +322,10 @@ func TestOriginate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(tt.config, tt.state)
-			w := desired.Of(o)
-			p := scaled(o, w)
-			update.Originate(o, w, &p)
+			snap := snapshottest.Parse(tt.config, tt.state)
+			w := desired.Of(snap)
+			p := scaled(snap, w)
+			update.Originate(snap, w, &p)
 			var origins []string
 			for _, a := range p.Actions {
 				if created, ok := a.(action.Create); ok {

@@ -81,7 +81,7 @@ func (d *domains) progress() string {
 // rest records in a plan when time alone lets a pod wait no longer.
 func (d *domains) rest(m desired.Candidate, p *action.Plan) {
 	if o := d.obstacle(m, d.of(m.Replica)); o.kind == soak {
-		p.Soak(o.began.Add(d.soak()), d.set.Now)
+		p.Soak(o.began.Add(d.soak()), d.snap.Now)
 	}
 }
 

@@ -52,13 +52,13 @@ func (v *mover) step(m desired.Candidate, how method) (action.Action, error) {
 
 // graceLeft returns how long a pod must still be out of service before its containers are touched.
 func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
-	strategy := v.set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
+	strategy := v.snap.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
 	if strategy == nil || strategy.GracePeriodSeconds <= 0 || !r.Gate.Closed() {
 		return 0
 	}
 	// The API keeps whole seconds, so the gate may have been closed up to one second later.
 	grace := time.Duration(strategy.GracePeriodSeconds)*time.Second + time.Second
-	return min(grace, r.Gate.Since.Add(grace).Sub(v.set.Now))
+	return min(grace, r.Gate.Since.Add(grace).Sub(v.snap.Now))
 }
 
 // settle completes the last change in place of pods that are at their revision. It also puts every pod back into service
@@ -70,7 +70,7 @@ func (v *mover) settle(w *desired.State) {
 			isCandidate[m.Replica] = true
 		}
 	}
-	for r := range v.set.Unsteady() {
+	for r := range v.snap.Unsteady() {
 		switch {
 		case !r.Active(), v.moving[r.Pod], w.Goes(r):
 			continue
@@ -96,7 +96,7 @@ func (v *mover) leave(r *snapshot.Replica) {
 
 // resize asks for the resources of a pod's revision if the patch to that revision has not been followed by a resize yet.
 func (v *mover) resize(r *snapshot.Replica) {
-	template := v.set.Known[r.Revision].Template
+	template := v.snap.Known[r.Revision].Template
 	if len(r.InPlace.Resized) == 0 || template == nil {
 		return
 	}
@@ -104,8 +104,8 @@ func (v *mover) resize(r *snapshot.Replica) {
 	if err != nil || patch == nil {
 		return
 	}
-	if k := attempt.OfPod(attempt.Resizing, r.Pod); v.set.LeavesAside(k) && v.set.Refusal(k).ByRule {
-		v.plan.LeaveAside(v.set, k, r.Pod.Name)
+	if k := attempt.OfPod(attempt.Resizing, r.Pod); v.snap.LeavesAside(k) && v.snap.Refusal(k).ByRule {
+		v.plan.LeaveAside(v.snap, k, r.Pod.Name)
 		return
 	}
 	v.plan.Add(action.Resize{Pod: r.Pod, Revision: r.Revision, Patch: patch, Change: r.InPlace.String()})
@@ -120,8 +120,8 @@ func reasonToGiveUp(r *snapshot.Replica) string {
 }
 
 // servingUnproven counts the pods that serve although it is not known which images they run.
-func servingUnproven(o *snapshot.Set) (n int) {
-	for r := range o.Unsteady() {
+func servingUnproven(snap *snapshot.Set) (n int) {
+	for r := range snap.Unsteady() {
 		if r.ServesUnproven() {
 			n++
 		}
@@ -132,9 +132,9 @@ func servingUnproven(o *snapshot.Set) (n int) {
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
 // run its images.
 func (v *mover) giveUp(w *desired.State) {
-	serving := servingUnproven(v.set)
-	for r := range v.set.Unsteady() {
-		if !r.Active() || w.Goes(r) || v.moving[r.Pod] || desired.Frozen(v.set) {
+	serving := servingUnproven(v.snap)
+	for r := range v.snap.Unsteady() {
+		if !r.Active() || w.Goes(r) || v.moving[r.Pod] || desired.Frozen(v.snap) {
 			continue
 		}
 		v.plan.Wake(r.ProofWait)

@@ -45,18 +45,18 @@ func template(revision string) *corev1.PodTemplateSpec {
 // observe returns an observation under a policy. The pods have the gate, open unless the state says otherwise, and
 // containers that are ready unless the pod is broken.
 func observe(policy, config, state string) *snapshot.Set {
-	o := snapshottest.Parse(config, state)
+	snap := snapshottest.Parse(config, state)
 	policy, withGrace := strings.CutSuffix(policy, " with grace")
-	o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.PodUpdatePolicy(policy)
+	snap.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.PodUpdatePolicy(policy)
 	if withGrace {
-		o.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
+		snap.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
 	}
 	for _, name := range []string{"v1", "v2", "v3", "note2", "cpu2", "env2"} {
-		o.Known[name] = snapshot.Revision{Name: name, Template: template(name)}
+		snap.Known[name] = snapshot.Revision{Name: name, Template: template(name)}
 	}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		r.Pod.Spec = *o.Known[r.Revision].Template.Spec.DeepCopy()
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		r.Pod.Spec = *snap.Known[r.Revision].Template.Spec.DeepCopy()
 		if !r.Gate.Declared {
 			r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
 		}
@@ -64,7 +64,7 @@ func observe(policy, config, state string) *snapshot.Set {
 			r.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
 		}
 	}
-	return o
+	return snap
 }
 
 func TestPlanInPlace(t *testing.T) {
@@ -198,15 +198,15 @@ func TestPlanInPlace(t *testing.T) {
 			if tt.policy == "" {
 				tt.policy = string(v1beta1.InPlaceIfPossiblePod)
 			}
-			o := observe(tt.policy, tt.config, tt.state)
-			checkPlan(t, o, tt.want)
+			snap := observe(tt.policy, tt.config, tt.state)
+			checkPlan(t, snap, tt.want)
 		})
 	}
 }
 
-func checkPlan(t *testing.T, o *snapshot.Set, want []string) {
+func checkPlan(t *testing.T, snap *snapshot.Set, want []string) {
 	t.Helper()
-	p := update.Plan(o, desired.Of(o), action.Plan{})
+	p := update.Plan(snap, desired.Of(snap), action.Plan{})
 	if diff := cmp.Diff(strings.Join(want, "\n"), strings.TrimSuffix(p.String(), "\n")); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
@@ -222,9 +222,9 @@ func TestPlanWithoutPatch(t *testing.T) {
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			o := observe(string(policy), "ordinal R=1 v1>v2", "0:v1+")
-			o.Replicas[0].Pod.Spec.Containers[0].Name = "other"
-			checkPlan(t, o, []string{want})
+			snap := observe(string(policy), "ordinal R=1 v1>v2", "0:v1+")
+			snap.Replicas[0].Pod.Spec.Containers[0].Name = "other"
+			checkPlan(t, snap, []string{want})
 		})
 	}
 }
@@ -243,8 +243,8 @@ func TestPlanGateReopened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe("InPlaceOnly with grace", "ordinal R=1 v1>v2", "0:v1.")
-			r := &o.Replicas[0]
+			snap := observe("InPlaceOnly with grace", "ordinal R=1 v1>v2", "0:v1.")
+			r := &snap.Replicas[0]
 			r.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
 			r.Pod.Status.Conditions = []corev1.PodCondition{
 				{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
@@ -252,7 +252,7 @@ func TestPlanGateReopened(t *testing.T) {
 				{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.open)},
 			}
 			r.Gate = inplace.GateOf(r.Pod)
-			checkPlan(t, o, []string{c.want})
+			checkPlan(t, snap, []string{c.want})
 		})
 	}
 }
@@ -362,9 +362,9 @@ func TestPlanEnd(t *testing.T) {
 			if tt.policy == "" {
 				tt.policy = string(v1beta1.InPlaceIfPossiblePod)
 			}
-			o := observe(tt.policy, "ordinal R=1 mu=1 cpu2", "0:cpu2+")
-			tt.change(&o.Replicas[0])
-			checkPlan(t, o, tt.want)
+			snap := observe(tt.policy, "ordinal R=1 mu=1 cpu2", "0:cpu2+")
+			tt.change(&snap.Replicas[0])
+			checkPlan(t, snap, tt.want)
 		})
 	}
 }
@@ -385,30 +385,30 @@ func TestPlanUnproven(t *testing.T) {
 		"the only pod stays": {config: "ordinal R=1 mu=0 cpu2", state: "0:cpu2+", want: []string{waits}},
 		"it does not serve behind its gate": {
 			config: "ordinal R=1 mu=0 cpu2", state: "0:cpu2+",
-			change: func(o *snapshot.Set) { o.Replicas[0].Gate.Status = corev1.ConditionFalse },
+			change: func(snap *snapshot.Set) { snap.Replicas[0].Gate.Status = corev1.ConditionFalse },
 			want:   []string{deleted},
 		},
 		"nor unless it is ready": {
 			config: "ordinal R=1 mu=0 cpu2", state: "0:cpu2+",
-			change: func(o *snapshot.Set) { o.Replicas[0].Ready = false },
+			change: func(snap *snapshot.Set) { snap.Replicas[0].Ready = false },
 			want:   []string{deleted},
 		},
 		"another counts when it is available": {config: "ordinal R=2 mu=1 cpu2", state: "0:cpu2+ 1:cpu2r", want: []string{waits}},
 		"and once": {
 			config: "ordinal R=2 mu=0 cpu2", state: "0:cpu2+ 1:cpu2+",
-			change: func(o *snapshot.Set) { o.Replicas[1].Unproven = "not resized" },
+			change: func(snap *snapshot.Set) { snap.Replicas[1].Unproven = "not resized" },
 			want:   []string{"hold web-0 and 1 more: no proof; it is recreated when enough other pods are available"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe("InPlaceIfPossible", tt.config, tt.state)
-			r := &o.Replicas[0]
+			snap := observe("InPlaceIfPossible", tt.config, tt.state)
+			r := &snap.Replicas[0]
 			r.Available, r.Updating, r.Restarting, r.Unproven = false, true, true, "no proof"
 			if tt.change != nil {
-				tt.change(o)
+				tt.change(snap)
 			}
-			checkPlan(t, o, tt.want)
+			checkPlan(t, snap, tt.want)
 		})
 	}
 }
@@ -423,9 +423,9 @@ func TestPlanReader(t *testing.T) {
 		"InPlaceIfPossible": "delete web-0 (recreate at note2: metadata.annotations[note]: spec.containers[proxy].env[NOTE] reads it)",
 		"InPlaceOnly":       "hold web-0: podUpdatePolicy InPlaceOnly: metadata.annotations[note]: spec.containers[proxy].env[NOTE] reads it",
 	} {
-		o := observe(policy, "ordinal R=1 mu=1 v1>note2", "0:v1+")
-		o.Replicas[0].Pod.Spec.Containers = append(o.Replicas[0].Pod.Spec.Containers, reader)
-		checkPlan(t, o, []string{want})
+		snap := observe(policy, "ordinal R=1 mu=1 v1>note2", "0:v1+")
+		snap.Replicas[0].Pod.Spec.Containers = append(snap.Replicas[0].Pod.Spec.Containers, reader)
+		checkPlan(t, snap, []string{want})
 	}
 }
 
@@ -457,22 +457,22 @@ func TestPlanLeaves(t *testing.T) {
 		},
 		"the user pauses": {
 			preflight: &snapshot.Preflight{},
-			change:    func(o *snapshot.Set) { o.Spec.UpdateStrategy.RollingUpdate.Paused = true },
+			change:    func(snap *snapshot.Set) { snap.Spec.UpdateStrategy.RollingUpdate.Paused = true },
 			want:      []string{open, "hold web-0 and 1 more: the rollout is paused"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe("InPlaceIfPossible", "ordinal R=2 mu=1 v1>v2", "0:v1+ 1:v1~")
-			o.Preflights = map[string]snapshot.Preflight{}
+			snap := observe("InPlaceIfPossible", "ordinal R=2 mu=1 v1>v2", "0:v1+ 1:v1~")
+			snap.Preflights = map[string]snapshot.Preflight{}
 			if tt.preflight != nil {
-				o.Preflights["v2"] = *tt.preflight
+				snap.Preflights["v2"] = *tt.preflight
 			}
 			if tt.change != nil {
-				tt.change(o)
+				tt.change(snap)
 			}
-			checkPlan(t, o, tt.want)
+			checkPlan(t, snap, tt.want)
 		})
 	}
 }

@@ -23,7 +23,7 @@ import (
 // mover makes the moves of one plan. For each it decides whether the pod is recreated or changed in place, and whether the
 // budget allows that now. Its methods are these decisions, which all share the budget that is left.
 type mover struct {
-	set    *snapshot.Set
+	snap   *snapshot.Set
 	budget budget
 	plan   *action.Plan
 	// domains are the failure domains of the set; nil if it has none.
@@ -64,9 +64,9 @@ func (h method) gentle() bool {
 	return h.change != nil && !h.change.MetadataOnly() && !h.change.NeedsRestart()
 }
 
-func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
-	v := &mover{set: o, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[*corev1.Pod]bool{}, resizing: map[string]int{}}
-	for r := range o.Unsteady() {
+func newMover(snap *snapshot.Set, b budget, p *action.Plan) *mover {
+	v := &mover{snap: snap, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[*corev1.Pod]bool{}, resizing: map[string]int{}}
+	for r := range snap.Unsteady() {
 		if v.takesTurn(r) {
 			v.resizing[r.Revision]++
 		}
@@ -83,7 +83,7 @@ func (v *mover) takesTurn(r *snapshot.Replica) bool {
 	if !r.Active() || r.Progress.Resize == "" {
 		return false
 	}
-	if !r.Progress.Postponed || v.set.Refusals[attempt.Any(attempt.Resizing)].Definite {
+	if !r.Progress.Postponed || v.snap.Refusals[attempt.Any(attempt.Resizing)].Definite {
 		return true
 	}
 	v.plan.Wake(resizeTurn - r.Waited)
@@ -127,7 +127,7 @@ func (v *mover) move(m desired.Candidate) bool {
 
 // method decides how a pod is moved.
 func (v *mover) method(m desired.Candidate) method {
-	if m.Named || v.set.Strategy() != v1beta1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1beta1.RecreatePod {
+	if m.Named || v.snap.Strategy() != v1beta1.RollingUpdateStrategy || v.snap.Spec.UpdatePolicy() == v1beta1.RecreatePod {
 		return method{}
 	}
 	d := v.difference(transition{from: m.Replica.Revision, to: m.To})
@@ -145,7 +145,7 @@ func (v *mover) difference(t transition) *difference {
 	d, known := v.differences[t]
 	if !known {
 		d = &difference{}
-		d.change, d.cannot = v.set.Change(t.from, t.to)
+		d.change, d.cannot = v.snap.Change(t.from, t.to)
 		v.differences[t] = d
 	}
 	return d
@@ -153,7 +153,7 @@ func (v *mover) difference(t transition) *difference {
 
 // cannot holds a pod that cannot move at all: in place, because of its policy; or because its successor could not come.
 func (v *mover) cannot(m desired.Candidate, how method) bool {
-	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod {
+	if how.cannot != "" && v.snap.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
 	}
@@ -188,18 +188,18 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 	if !how.recreates() {
 		return ""
 	}
-	if why := v.set.LostClaim(m.Replica.ID, m.To); why != "" {
+	if why := v.snap.LostClaim(m.Replica.ID, m.To); why != "" {
 		return why
 	}
-	for _, template := range v.set.Known[m.To].Claims {
-		name := identity.ClaimName(v.set.Name, template.Name, m.Replica.ID)
+	for _, template := range v.snap.Known[m.To].Claims {
+		name := identity.ClaimName(v.snap.Name, template.Name, m.Replica.ID)
 		switch claim := m.Replica.Claim(name); {
 		case claim == nil && !m.Replica.OutOfService() && claims.Mounts(m.Replica.Pod, name):
-			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1beta1.SetLabel, v.set.Name)
+			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1beta1.SetLabel, v.snap.Name)
 		case claim == nil, claim.DeletionTimestamp != nil: // one that is being deleted is made anew
 			continue
 		}
-		if why := claims.Obstacle(v.set, m.Replica, m.Replica.Claim(name)); why != "" {
+		if why := claims.Obstacle(v.snap, m.Replica, m.Replica.Claim(name)); why != "" {
 			return why
 		}
 	}
@@ -209,17 +209,17 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 // unsized holds a pod that would get other resources while a quota refuses them to all pods.
 func (v *mover) unsized(m desired.Candidate, how method) bool {
 	k := attempt.Any(attempt.Resizing)
-	if how.recreates() || len(how.change.Resources) == 0 || !v.set.LeavesAside(k) {
+	if how.recreates() || len(how.change.Resources) == 0 || !v.snap.LeavesAside(k) {
 		return false
 	}
-	v.plan.LeaveAside(v.set, k, m.Replica.Pod.Name)
+	v.plan.LeaveAside(v.snap, k, m.Replica.Pod.Name)
 	return true
 }
 
 // nowhere holds a pod whose node leaves, if its successor could not run anywhere.
 func (v *mover) nowhere(m desired.Candidate) bool {
 	r := m.Replica
-	if r.Specified || r.Leaving == "" || !v.set.Nowhere {
+	if r.Specified || r.Leaving == "" || !v.snap.Nowhere {
 		return false
 	}
 	v.plan.Hold(action.HeldByDrain, r.Pod.Name, "%s, and no node is ready that stays", r.Leaving)
@@ -240,7 +240,7 @@ func (v *mover) refuses(m desired.Candidate, how method) action.HoldKind {
 		if v.budget.unavailable[m.To] >= v.budget.limit {
 			return action.HeldByGuard
 		}
-		if v.resizing[m.To] >= v.set.Limits.AtOnce() {
+		if v.resizing[m.To] >= v.snap.Limits.AtOnce() {
 			return action.HeldByBudget
 		}
 		return ""
@@ -267,7 +267,7 @@ func (v *mover) explain(why action.HoldKind, m desired.Candidate, how method) st
 	case why == action.HeldByDomain:
 		return v.domains.explain(m)
 	case why == action.HeldByBudget && how.gentle():
-		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.set.Limits.MaxUnavailable, v.resizing[m.To])
+		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.snap.Limits.MaxUnavailable, v.resizing[m.To])
 	default:
 		return v.budget.explain(why, m)
 	}
@@ -291,13 +291,13 @@ func (v *mover) spend(m desired.Candidate, how method) {
 
 // foreign returns how an adopted pod, which was made from no revision of the set, differs from the template.
 func (v *mover) foreign(m desired.Candidate) string {
-	to, answer, difference := v.set.Known[m.To], v.set.Preflights[m.To], ""
+	to, answer, difference := v.snap.Known[m.To], v.snap.Preflights[m.To], ""
 	switch {
-	case v.set.Known[m.Replica.Revision].Template != nil || to.Template == nil:
+	case v.snap.Known[m.Replica.Revision].Template != nil || to.Template == nil:
 	case answer.Pod != nil:
-		difference = v.set.Difference(m.Replica, to, answer.Pod)
+		difference = v.snap.Difference(m.Replica, to, answer.Pod)
 	case answer.Unclear():
-		difference = v.set.DifferenceAsWritten(m.Replica, to)
+		difference = v.snap.DifferenceAsWritten(m.Replica, to)
 	}
 	if difference == "" {
 		return ""

@@ -21,7 +21,7 @@ type candidate struct {
 
 // inOrder sorts the candidates by urgency. Within a class the user's priorities decide, then the order of the identity.
 // Finally, pods that share a label are spread. Priorities do not apply to broken pods.
-func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidate {
+func inOrder(snap *snapshot.Set, moves []desired.Candidate, d *domains) []*candidate {
 	if len(moves) == 0 {
 		return nil
 	}
@@ -29,11 +29,11 @@ func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidat
 	sorted := make([]*candidate, len(moves))
 	for i := range moves {
 		m := &moves[i]
-		all[i] = candidate{Candidate: m, class: classOf(o, m.Replica, d.rank(m.Replica))}
+		all[i] = candidate{Candidate: m, class: classOf(snap, m.Replica, d.rank(m.Replica))}
 		sorted[i] = &all[i]
 	}
-	if !o.Ordinal() {
-		losses := rank.Losses(o)
+	if !snap.Ordinal() {
+		losses := rank.Losses(snap)
 		for _, c := range sorted {
 			c.loss = losses(c.Replica)
 		}
@@ -42,14 +42,14 @@ func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidat
 		if c := slices.Compare(a.class[:], b.class[:]); c != 0 {
 			return c
 		}
-		if o.Priorities.Any() {
-			if c := prioritizedFirst(o.Priorities, a.Replica, b.Replica); c != 0 {
+		if snap.Priorities.Any() {
+			if c := prioritizedFirst(snap.Priorities, a.Replica, b.Replica); c != 0 {
 				return c
 			}
 		}
-		return byIdentity(o, a, b)
+		return byIdentity(snap, a, b)
 	})
-	scatterClasses(sorted, o.Priorities.Scatter)
+	scatterClasses(sorted, snap.Priorities.Scatter)
 	return sorted
 }
 
@@ -61,9 +61,9 @@ type class [3]int32
 // place. Then come pods that are already out of service for it, then broken pods, then healthy ones, those of each failure domain
 // together. Among them, strays come first, so that at most two revisions remain; then pods to be replaced; then those not yet
 // available. Pods whose move was refused come after the others: a hook would prepare them without effect again and again.
-func classOf(o *snapshot.Set, r *snapshot.Replica, domain int) class {
-	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
-	return class{inBits(o.MayBeDeleted(r.Pod), r.Updating, r.Broken()), int32(domain), inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
+func classOf(snap *snapshot.Set, r *snapshot.Replica, domain int) class {
+	stray := r.Revision != snap.Current.Name && r.Revision != snap.Update.Name
+	return class{inBits(snap.MayBeDeleted(r.Pod), r.Updating, r.Broken()), int32(domain), inBits(!snap.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
 }
 
 // inBits returns a number that is the smaller the sooner its conditions are true.
@@ -79,11 +79,11 @@ func inBits(conditions ...bool) (n int32) {
 
 // byIdentity puts the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set start from
 // the lowest, because their successors are created in that order.
-func byIdentity(o *snapshot.Set, a, b *candidate) int {
+func byIdentity(snap *snapshot.Set, a, b *candidate) int {
 	switch {
-	case !o.Ordinal():
+	case !snap.Ordinal():
 		return rank.LeastFirst(&a.loss, &b.loss)
-	case o.OrderedReady() && a.Replica.Broken() && b.Replica.Broken():
+	case snap.OrderedReady() && a.Replica.Broken() && b.Replica.Broken():
 		return rank.HighestFirst(b.Replica, a.Replica)
 	default:
 		return rank.HighestFirst(a.Replica, b.Replica)

@@ -13,13 +13,13 @@ import (
 )
 
 // Originate records in the pods that scaling creates for a set with failure domains where the pods were that they replace.
-func Originate(o *snapshot.Set, w *desired.State, scaling *action.Plan) {
-	if o.Domains() == nil || !slices.ContainsFunc(scaling.Actions, isCreate) {
+func Originate(snap *snapshot.Set, w *desired.State, scaling *action.Plan) {
+	if snap.Domains() == nil || !slices.ContainsFunc(scaling.Actions, isCreate) {
 		return
 	}
-	d := newDomains(o, w, w.Candidates)
+	d := newDomains(snap, w, w.Candidates)
 	replaces := map[string]bool{}
-	for _, place := range successors(o, w) {
+	for _, place := range successors(snap, w) {
 		replaces[place.ID] = true
 	}
 	surges := map[string]bool{}
@@ -63,10 +63,10 @@ func isCreate(a action.Action) bool {
 
 // predecessor returns the domain of the pod that a new one replaces. Where it is not known, it is the one that has begun.
 func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapshot.Domain, known bool) {
-	home, known = d.set.Vacated[id]
+	home, known = d.snap.Vacated[id]
 	switch {
 	case known:
-	case !d.set.Ordinal() && len(*homes) > 0:
+	case !d.snap.Ordinal() && len(*homes) > 0:
 		home, known, *homes = (*homes)[0], true, (*homes)[1:]
 	case len(d.inTurn) > 0 && d.inTurn[0].begun() > 0:
 		home, known = d.inTurn[0].Domain, true
@@ -78,15 +78,15 @@ func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapsho
 // deleted and have no claims for their successors to wait for. Last come those in whose domain new pods replace as many: they may
 // replace others, which nothing shows then.
 func (d *domains) open() (homes []snapshot.Domain) {
-	if d.set.Ordinal() {
+	if d.snap.Ordinal() {
 		return nil
 	}
-	for _, id := range slices.Sorted(maps.Keys(d.set.Vacated)) {
-		homes = append(homes, d.set.Vacated[id])
+	for _, id := range slices.Sorted(maps.Keys(d.snap.Vacated)) {
+		homes = append(homes, d.snap.Vacated[id])
 	}
 	replaced := d.replaced()
 	var others []snapshot.Domain
-	for r := range d.set.Unsteady() {
+	for r := range d.snap.Unsteady() {
 		if !r.Terminating || r.Surge {
 			continue
 		}
@@ -104,7 +104,7 @@ func (d *domains) open() (homes []snapshot.Domain) {
 // replaced counts the pods of each domain for which there are new pods that are not available yet.
 func (d *domains) replaced() map[snapshot.Domain]int {
 	replaced := map[snapshot.Domain]int{}
-	for r := range d.set.Unsteady() {
+	for r := range d.snap.Unsteady() {
 		if r.Active() && !r.Available {
 			if origin, ok := snapshot.OriginOf(r.Pod, d.spec.LabelKey); ok && origin.Known {
 				replaced[origin.Domain]++

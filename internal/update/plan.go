@@ -22,16 +22,16 @@ import (
 
 // Plan plans which pods to move now, and which changes in place to complete. It counts what the scale planner creates in the
 // same reconcile. While the set rests, because surplus pods are being deleted, no pod in service is moved.
-func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
-	p := action.Plan{EveryHold: o.EveryHold}
-	v := newMover(o, newBudget(o, w, scaling), &p)
+func Plan(snap *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
+	p := action.Plan{EveryHold: snap.EveryHold}
+	v := newMover(snap, newBudget(snap, w, scaling), &p)
 	if !v.budget.rests {
-		holdFrozen(o, &p)
+		holdFrozen(snap, &p)
 	}
 	v.moveDue(w)
 	v.askAgain()
 	v.giveUp(w)
-	holdPartition(o, w, &p)
+	holdPartition(snap, w, &p)
 	v.settle(w)
 	return p
 }
@@ -40,11 +40,11 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	movable := v.vetted(slices.Clone(w.Candidates))
-	v.domains = newDomains(v.set, w, movable)
-	for _, c := range inOrder(v.set, movable, v.domains) {
+	v.domains = newDomains(v.snap, w, movable)
+	for _, c := range inOrder(v.snap, movable, v.domains) {
 		revision := c.Replica.Revision
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
-		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
+		surplus := v.budget.rests && !v.snap.Ordinal() && !c.Named && !short.take(c.To)
 		if !surplus && (c.Named || due[revision] > 0) && v.move(*c.Candidate) && !c.Named {
 			due[revision]--
 		}
@@ -52,17 +52,17 @@ func (v *mover) moveDue(w *desired.State) {
 }
 
 // holdFrozen adds a hold for the pods that a pause or the strategy OnDelete keeps where they are.
-func holdFrozen(o *snapshot.Set, p *action.Plan) {
-	if !desired.Frozen(o) {
+func holdFrozen(snap *snapshot.Set, p *action.Plan) {
+	if !desired.Frozen(snap) {
 		return
 	}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		waits := r.Revision != o.Update.Name && !r.ToReplace() || o.Paused() && o.Known[r.Revision].Template == nil
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		waits := r.Revision != snap.Update.Name && !r.ToReplace() || snap.Paused() && snap.Known[r.Revision].Template == nil
 		if !r.Active() || !waits {
 			continue
 		}
-		if o.Paused() {
+		if snap.Paused() {
 			p.Hold(action.HeldByPause, r.Pod.Name, "the rollout is paused")
 		} else {
 			p.Hold(action.HeldByOnDelete, r.Pod.Name, "updateStrategy OnDelete: it is updated when it is deleted")
@@ -71,12 +71,12 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 }
 
 // holdPartition adds a hold for a broken pod that the partition keeps at its revision.
-func holdPartition(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	if !o.Rolling() || desired.Frozen(o) {
+func holdPartition(snap *snapshot.Set, w *desired.State, p *action.Plan) {
+	if !snap.Rolling() || desired.Frozen(snap) {
 		return
 	}
-	for r := range o.Unsteady() {
-		if r.Broken() && r.Revision == o.Current.Name && !r.ToReplace() && w.Stays(o, r) {
+	for r := range snap.Unsteady() {
+		if r.Broken() && r.Revision == snap.Current.Name && !r.ToReplace() && w.Stays(snap, r) {
 			p.Hold(action.HeldByPartition, r.Pod.Name, "it is not ready, and the partition keeps it at revision %s", r.Revision)
 		}
 	}

@@ -16,18 +16,18 @@ import (
 // theirs a moment ago. The others are held, and the server is asked. Its last answer counts more than pods that it accepted
 // before. A missing answer is no reason to put a pod back into service that is out of it for the move. The slice is reused.
 func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
-	o, p := v.set, v.plan
-	accepted := acceptedRevisions(o)
+	snap, p := v.snap, v.plan
+	accepted := acceptedRevisions(snap)
 	asked := map[string]bool{}
 	return slices.DeleteFunc(candidates, func(m desired.Candidate) bool {
-		if k, unmovable := o.Unmovable(m.Replica.Pod); unmovable {
-			p.LeaveAside(o, k, m.Replica.Pod.Name)
+		if k, unmovable := snap.Unmovable(m.Replica.Pod); unmovable {
+			p.LeaveAside(snap, k, m.Replica.Pod.Name)
 			return true
 		}
-		answer, known := o.Preflights[m.To]
+		answer, known := snap.Preflights[m.To]
 		var why string
 		switch {
-		case known && answer.Unclear() && !o.Rolling() && o.Known[m.Replica.Revision].Template == nil: // an edit is there to replace it
+		case known && answer.Unclear() && !snap.Rolling() && snap.Known[m.Replica.Revision].Template == nil: // an edit is there to replace it
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
 		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses():
 			return false
@@ -51,13 +51,13 @@ func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 // askAgain asks the API server about an update revision that it refused, although no pod is to be moved to it for now,
 // because new pods get that revision once it is accepted.
 func (v *mover) askAgain() {
-	o := v.set
-	if !o.RefusesUpdate() {
+	snap := v.snap
+	if !snap.RefusesUpdate() {
 		return
 	}
-	again := action.Preflight{Revision: o.Update.Name}
+	again := action.Preflight{Revision: snap.Update.Name}
 	asks := func(a action.Action) bool { return a == action.Action(again) }
-	if retry := o.Preflights[o.Update.Name].Retry; retry > 0 {
+	if retry := snap.Preflights[snap.Update.Name].Retry; retry > 0 {
 		v.plan.Wake(retry)
 	} else if !slices.ContainsFunc(v.plan.Actions, asks) {
 		v.plan.Add(again)
@@ -78,11 +78,11 @@ func unvetted(revision string, answer snapshot.Preflight) string {
 }
 
 // acceptedRevisions returns revisions that already have pods; the API server has accepted those templates.
-func acceptedRevisions(o *snapshot.Set) map[string]bool {
+func acceptedRevisions(snap *snapshot.Set) map[string]bool {
 	accepted := map[string]bool{}
 	last := ""
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && (len(accepted) == 0 || r.Revision != last) { // most have the same
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Pod != nil && (len(accepted) == 0 || r.Revision != last) { // most have the same
 			accepted[r.Revision] = true
 			last = r.Revision
 		}

@@ -74,13 +74,13 @@ func TestPreflight(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(gocmp.Or(tt.config, "random R=3 v1>v2"), tt.state)
-			delete(o.Known, "v9")
-			o.Preflights = nil
+			snap := snapshottest.Parse(gocmp.Or(tt.config, "random R=3 v1>v2"), tt.state)
+			delete(snap.Known, "v9")
+			snap.Preflights = nil
 			if tt.answer != nil {
-				o.Preflights = map[string]snapshot.Preflight{"v2": *tt.answer}
+				snap.Preflights = map[string]snapshot.Preflight{"v2": *tt.answer}
 			}
-			got := update.Plan(o, desired.Of(o), action.Plan{})
+			got := update.Plan(snap, desired.Of(snap), action.Plan{})
 			if diff := cmp.Diff(strings.ReplaceAll(tt.want, "\t", "")+"\n", got.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

@@ -85,18 +85,18 @@ func TestUpdateOrder(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("ordinal R=10 mu=10 v1>v2", tt.state)
-			o.Limits.Replicas = len(o.Replicas)
-			for i := range o.Replicas {
-				o.Replicas[i].Pod.Labels = parseLabels(tt.labels[o.Replicas[i].ID])
+			snap := snapshottest.Parse("ordinal R=10 mu=10 v1>v2", tt.state)
+			snap.Limits.Replicas = len(snap.Replicas)
+			for i := range snap.Replicas {
+				snap.Replicas[i].Pod.Labels = parseLabels(tt.labels[snap.Replicas[i].ID])
 			}
-			o.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = tt.priority
-			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = tt.scatter
+			snap.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = tt.priority
+			snap.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = tt.scatter
 			var err error
-			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
+			if snap.Priorities, err = snapshot.ResolvePriorities(snap.Spec); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, deleted(update.Plan(o, desired.Of(o), action.Plan{}))); diff != "" {
+			if diff := cmp.Diff(tt.want, deleted(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
 		})
@@ -118,16 +118,16 @@ func TestScatterStepByStep(t *testing.T) {
 			for i := range 6 {
 				state = append(state, fmt.Sprintf("%d:v%d+", i, 1+gone>>i&1))
 			}
-			o := snapshottest.Parse("ordinal R=6 mu=1 v1>v2", strings.Join(state, " "))
-			for i := range o.Replicas {
-				o.Replicas[i].Pod.Labels = map[string]string{"rack": strconv.Itoa(named >> i & 1)}
+			snap := snapshottest.Parse("ordinal R=6 mu=1 v1>v2", strings.Join(state, " "))
+			for i := range snap.Replicas {
+				snap.Replicas[i].Pod.Labels = map[string]string{"rack": strconv.Itoa(named >> i & 1)}
 			}
-			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "1"}}
+			snap.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "1"}}
 			var err error
-			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
+			if snap.Priorities, err = snapshot.ResolvePriorities(snap.Spec); err != nil {
 				t.Fatal(err)
 			}
-			next, err := strconv.Atoi(deleted(update.Plan(o, desired.Of(o), action.Plan{})))
+			next, err := strconv.Atoi(deleted(update.Plan(snap, desired.Of(snap), action.Plan{})))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import "fmt"
 // spentOn returns what has used up the budget: the first pod that is not available, or is about to be moved, and the number
 // of the others, including missing ones. It is empty if maxUnavailable leaves no budget to spend.
 func (b *budget) spentOn() string {
-	short := b.set.Limits.Replicas - b.members()
+	short := b.snap.Limits.Replicas - b.members()
 	first := b.firstUnavailable()
 	switch {
 	case short <= 0:
@@ -26,7 +26,7 @@ func (b *budget) firstUnavailable() string {
 	if b.moved != "" {
 		return b.moved
 	}
-	for r := range b.set.Unsteady() {
+	for r := range b.snap.Unsteady() {
 		if r.Active() && !r.Available {
 			return r.Pod.Name
 		}

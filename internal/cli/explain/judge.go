@@ -33,27 +33,27 @@ func judge(o snapshot.Objects, accepts func(snapshot.Revision) snapshot.Prefligh
 	if err != nil {
 		return action.Plan{}, err
 	}
-	s := observe.Snapshot(observe.Input{
+	snap := observe.Snapshot(observe.Input{
 		Objects: &o, Spec: spec, Replicas: replicas, Resolution: found,
 		Sighting:   func(types.UID) inplace.Sighting { return inplace.Sighting{} }, // no event was watched
 		Preflights: map[string]snapshot.Preflight{},
 	}, memory)
-	s.EveryHold = true
+	snap.EveryHold = true
 	for {
-		p := plan.Next(s)
-		asked, ok := unanswered(p, s)
+		p := plan.Next(snap)
+		asked, ok := unanswered(p, snap)
 		if !ok {
 			return p, nil
 		}
-		s.Preflights[asked] = accepts(revisionNamed(s, asked))
+		snap.Preflights[asked] = accepts(revisionNamed(snap, asked))
 	}
 }
 
 // unanswered returns a revision that a plan asks the API server about and that it was not asked about yet.
-func unanswered(p action.Plan, s *snapshot.Set) (name string, ok bool) {
+func unanswered(p action.Plan, snap *snapshot.Set) (name string, ok bool) {
 	for _, a := range p.Actions {
 		if ask, isAsk := a.(action.Preflight); isAsk {
-			if _, answered := s.Preflights[ask.Revision]; !answered {
+			if _, answered := snap.Preflights[ask.Revision]; !answered {
 				return ask.Revision, true
 			}
 		}
@@ -62,8 +62,8 @@ func unanswered(p action.Plan, s *snapshot.Set) (name string, ok bool) {
 }
 
 // revisionNamed returns the revision of a name; its template is nil if it is not known.
-func revisionNamed(s *snapshot.Set, name string) snapshot.Revision {
-	if r, ok := s.Known[name]; ok {
+func revisionNamed(snap *snapshot.Set, name string) snapshot.Revision {
+	if r, ok := snap.Known[name]; ok {
 		return r
 	}
 	return snapshot.Revision{Name: name}

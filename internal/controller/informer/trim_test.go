@@ -284,8 +284,8 @@ func testTrim(t *testing.T, set *v1beta1.RollSet, trimming *Trim, tests map[stri
 			}
 			switch owner := metav1.GetControllerOf(full); {
 			case owner == nil:
-				o := &snapshot.Set{Name: set.Name, Spec: &set.Spec}
-				if got, want := adoption.Adoptable(o, trimmed), adoption.Adoptable(o, full); got != want {
+				snap := &snapshot.Set{Name: set.Name, Spec: &set.Spec}
+				if got, want := adoption.Adoptable(snap, trimmed), adoption.Adoptable(snap, full); got != want {
 					t.Errorf("adoptable = %t, want %t", got, want)
 				}
 				if diff := cmp.Diff(full.OwnerReferences, trimmed.OwnerReferences); diff != "" {

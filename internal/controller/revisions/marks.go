@@ -16,9 +16,9 @@ import (
 )
 
 // Prove records on the update revision that it is proven.
-func (c *Control) Prove(ctx context.Context, v *Look, o *snapshot.Set) {
+func (c *Control) Prove(ctx context.Context, v *Look, snap *snapshot.Set) {
 	for _, seen := range v.Revisions {
-		if seen.Name != o.Update.Name {
+		if seen.Name != snap.Update.Name {
 			continue
 		}
 		if proven := revision.Prove(seen); proven != nil {
@@ -28,9 +28,9 @@ func (c *Control) Prove(ctx context.Context, v *Look, o *snapshot.Set) {
 }
 
 // Reject records on the update revision that its rollout was given up, so that a lost status does not lose it.
-func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict string) {
+func (c *Control) Reject(ctx context.Context, v *Look, snap *snapshot.Set, verdict string) {
 	for _, seen := range v.Revisions {
-		if seen.Name != o.Update.Name {
+		if seen.Name != snap.Update.Name {
 			continue
 		}
 		rejected := seen.DeepCopy()
@@ -43,7 +43,7 @@ func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict 
 		}
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
 		c.Events.Eventf(v.Set, nil, corev1.EventTypeWarning, v1beta1.ReasonRolledBack, "Reject",
-			"Revision %s %s; all pods go back to revision %s", seen.Name, revision.Sentence(verdict), o.Current.Name)
+			"Revision %s %s; all pods go back to revision %s", seen.Name, revision.Sentence(verdict), snap.Current.Name)
 	}
 }
 

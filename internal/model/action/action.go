@@ -343,8 +343,8 @@ func (h Hold) String() string {
 }
 
 // LeaveAside records that a write to a subject is due and left aside, because the API server refused it a moment ago.
-func (p *Plan) LeaveAside(o *snapshot.Set, k attempt.Key, subject string) {
-	refusal := o.Refusal(k)
+func (p *Plan) LeaveAside(snap *snapshot.Set, k attempt.Key, subject string) {
+	refusal := snap.Refusal(k)
 	p.Wake(refusal.Retry)
 	if refusal.Overtaken {
 		return

@@ -16,12 +16,12 @@ import (
 // needed. Unavailable pods go freely. Of the available pods, only those above spec.replicas go, so that a scale-down during a
 // bad rollout takes the bad pods although the good ones are at the old revision. Pods that a user named go in any case. If a
 // user named a surge pod, it still stands in for pods that are not available.
-func (s *State) choose(o *snapshot.Set, surplus, extra int) {
-	v, all := choice{set: o, state: s, spare: s.Available - o.Limits.Replicas}, s.ranked(o)
+func (s *State) choose(snap *snapshot.Set, surplus, extra int) {
+	v, all := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}, s.ranked(snap)
 	left := surplus - v.take(all.named, surplus)
 	v.take(all.surge[:min(extra, len(all.surge))], extra)
-	if o.Rolling() && o.Paused() && !o.GivesBack() {
-		surge, others := splitSurge(o, all.others, min(left, o.Limits.MaxSurge-s.Surge))
+	if snap.Rolling() && snap.Paused() && !snap.GivesBack() {
+		surge, others := splitSurge(snap, all.others, min(left, snap.Limits.MaxSurge-s.Surge))
 		v.take(surge, len(surge))
 		left -= len(surge) // those that cannot go now stay: no old pod goes in their place
 		all.others = others
@@ -39,7 +39,7 @@ func (s *State) choose(o *snapshot.Set, surplus, extra int) {
 
 // choice collects the pods that go.
 type choice struct {
-	set   *snapshot.Set
+	snap  *snapshot.Set
 	state *State
 	// spare is how many available pods may still go.
 	spare int
@@ -71,21 +71,21 @@ func (v *choice) serves(r *snapshot.Replica) bool {
 	if !r.Surge {
 		return r.Available && !r.Specified && v.spare <= 0
 	}
-	return r.Ready && !IsOld(v.set, r) && (v.spare < 0 || r.Available && v.spare == 0)
+	return r.Ready && !IsOld(v.snap, r) && (v.spare < 0 || r.Available && v.spare == 0)
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
 // surplus pods of their revision, and the others.
 type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
 
-func (s *State) ranked(o *snapshot.Set) (all ranking) {
-	active := make([]*snapshot.Replica, 0, len(o.Replicas))
-	for i := range o.Replicas {
-		if o.Replicas[i].Active() {
-			active = append(active, &o.Replicas[i])
+func (s *State) ranked(snap *snapshot.Set) (all ranking) {
+	active := make([]*snapshot.Replica, 0, len(snap.Replicas))
+	for i := range snap.Replicas {
+		if snap.Replicas[i].Active() {
+			active = append(active, &snap.Replicas[i])
 		}
 	}
-	rank.SortByLoss(o, active)
+	rank.SortByLoss(snap, active)
 
 	excess := maps.Clone(s.Excess)
 	for _, r := range active {
@@ -101,16 +101,16 @@ func (s *State) ranked(o *snapshot.Set) (all ranking) {
 			all.others = append(all.others, r)
 		}
 	}
-	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return s.useOf(o, a) - s.useOf(o, b) })
+	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return s.useOf(snap, a) - s.useOf(snap, b) })
 	return all
 }
 
 // useOf orders surge: first what is being deleted already, then what is no longer needed.
-func (s *State) useOf(o *snapshot.Set, r *snapshot.Replica) int {
+func (s *State) useOf(snap *snapshot.Set, r *snapshot.Replica) int {
 	switch {
 	case r.State == v1beta1.LifecyclePreparingDelete:
 		return 0
-	case s.Spent(o, r):
+	case s.Spent(snap, r):
 		return 1
 	default:
 		return 2
@@ -119,9 +119,9 @@ func (s *State) useOf(o *snapshot.Set, r *snapshot.Replica) int {
 
 // splitSurge separates the pods, n at most, that may be there as surge for a rollout that was paused: new ones, the least
 // useful first.
-func splitSurge(o *snapshot.Set, pods []*snapshot.Replica, n int) (surge, rest []*snapshot.Replica) {
+func splitSurge(snap *snapshot.Set, pods []*snapshot.Replica, n int) (surge, rest []*snapshot.Replica) {
 	for _, r := range pods {
-		if r.Revision == o.Update.Name && len(surge) < n {
+		if r.Revision == snap.Update.Name && len(surge) < n {
 			surge = append(surge, r)
 		} else {
 			rest = append(rest, r)

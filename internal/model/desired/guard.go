@@ -34,28 +34,28 @@ type guard struct {
 // GuardLimit returns how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
 // top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
 // marked as surge.
-func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
-	return max(1, o.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-o.Limits.Replicas)))
+func (s *State) GuardLimit(snap *snapshot.Set, pods, surging int) int {
+	return max(1, snap.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-snap.Limits.Replicas)))
 }
 
 // watch counts the pods that the guard counts.
-func (s *State) watch(o *snapshot.Set) {
+func (s *State) watch(snap *snapshot.Set) {
 	s.Unavailable = map[string]int{}
 	surging, serving := 0, 0 // serving are those that serve and may run other images: surge has to come before they are recreated
-	s.YieldsAt = yieldsAt(o)
-	passed := yielded(o, s.YieldsAt)
-	s.instead = obtainable(o, o.Current.Name)
-	s.works = passed || !guarded(o) || works(o)
-	for r := range o.Unsteady() {
+	s.YieldsAt = yieldsAt(snap)
+	passed := yielded(snap, s.YieldsAt)
+	s.instead = obtainable(snap, snap.Current.Name)
+	s.works = passed || !guarded(snap) || works(snap)
+	for r := range snap.Unsteady() {
 		switch {
-		case r.Terminating && s.returns(o, r) && r.OnItsWay(o.Now) > 0:
+		case r.Terminating && s.returns(snap, r) && r.OnItsWay(snap.Now) > 0:
 			s.back++
 			continue
 		case !r.Active() || s.Goes(r):
 			continue
-		case !r.Available && s.Stays(o, r):
+		case !r.Available && s.Stays(snap, r):
 			s.Unavailable[r.Revision]++
-			if r.Revision == o.Update.Name && r.ServesUnproven() {
+			if r.Revision == snap.Update.Name && r.ServesUnproven() {
 				serving++
 			}
 		}
@@ -63,23 +63,23 @@ func (s *State) watch(o *snapshot.Set) {
 			surging++
 		}
 	}
-	if !guarded(o) || passed {
+	if !guarded(snap) || passed {
 		s.allowed, s.moreSurge = math.MaxInt, math.MaxInt
 		return
 	}
-	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
+	unavailable, limit := s.Unavailable[snap.Update.Name], s.GuardLimit(snap, snap.Active()-len(s.Going), surging)
 	s.Holds = unavailable >= limit
 	s.allowed = max(0, limit-unavailable)
-	s.moreSurge = o.Limits.MaxUnavailable + s.Surge - (unavailable - serving)
+	s.moreSurge = snap.Limits.MaxUnavailable + s.Surge - (unavailable - serving)
 }
 
 // works reports whether a pod of the update revision is available.
-func works(o *snapshot.Set) bool {
-	if o.CountSteady()[o.Update.Name] > 0 {
+func works(snap *snapshot.Set) bool {
+	if snap.CountSteady()[snap.Update.Name] > 0 {
 		return true
 	}
-	for r := range o.Unsteady() {
-		if r.Available && r.Revision == o.Update.Name {
+	for r := range snap.Unsteady() {
+		if r.Available && r.Revision == snap.Update.Name {
 			return true
 		}
 	}
@@ -87,20 +87,20 @@ func works(o *snapshot.Set) bool {
 }
 
 // moved reports whether the set took the pod of an identity for one that may come at the update revision.
-func moved(o *snapshot.Set, id string) bool {
-	revision, taken := o.Replacing[id]
-	return taken && revision != o.Current.Name
+func moved(snap *snapshot.Set, id string) bool {
+	revision, taken := snap.Replacing[id]
+	return taken && revision != snap.Current.Name
 }
 
 // emptied returns how many of the places without a pod of a set with random names were emptied by a move.
-func emptied(o *snapshot.Set) (n int) {
-	for id := range o.Replacing {
-		if moved(o, id) {
+func emptied(snap *snapshot.Set) (n int) {
+	for id := range snap.Replacing {
+		if moved(snap, id) {
 			n++
 		}
 	}
-	for r := range o.Unsteady() {
-		if r.Terminating && moved(o, r.ID) && holdsPlace(o, r) {
+	for r := range snap.Unsteady() {
+		if r.Terminating && moved(snap, r.ID) && holdsPlace(snap, r) {
 			n--
 		}
 	}
@@ -108,8 +108,8 @@ func emptied(o *snapshot.Set) (n int) {
 }
 
 // returnsAt returns the revision of the successor of an ordinal's pod that is terminating or has ended, given the wanted one.
-func (s *State) returnsAt(o *snapshot.Set, r *snapshot.Replica, revision string) string {
-	if revision == o.Update.Name && !moved(o, r.ID) && o.Unseen == 0 && s.blocks(o, r.Ordinal) {
+func (s *State) returnsAt(snap *snapshot.Set, r *snapshot.Replica, revision string) string {
+	if revision == snap.Update.Name && !moved(snap, r.ID) && snap.Unseen == 0 && s.blocks(snap, r.Ordinal) {
 		return s.instead
 	}
 	return revision
@@ -117,40 +117,40 @@ func (s *State) returnsAt(o *snapshot.Set, r *snapshot.Replica, revision string)
 
 // blocks reports whether a pod of the update revision could keep all others of an OrderedReady set from coming, because that revision
 // does not work yet. The highest ordinals, where moves begin, keep no more than maxUnavailable from coming.
-func (s *State) blocks(o *snapshot.Set, ordinal int) bool {
-	k, _ := o.InUse(ordinal)
-	return !s.works && o.OrderedReady() && k < o.Limits.Replicas-o.Limits.MaxUnavailable
+func (s *State) blocks(snap *snapshot.Set, ordinal int) bool {
+	k, _ := snap.InUse(ordinal)
+	return !s.works && snap.OrderedReady() && k < snap.Limits.Replicas-snap.Limits.MaxUnavailable
 }
 
 // admitted returns how many of the members that are wanted at the update revision may come at it now. A move has emptied the places of
 // some of them, and has spent the budget for that. Of the others, which were lost or added, no more than maxUnavailable come at a
 // revision that does not work yet, unless nothing can come at the current one.
-func (s *State) admitted(o *snapshot.Set, wanted, moved int) int {
+func (s *State) admitted(snap *snapshot.Set, wanted, moved int) int {
 	moved = min(wanted, moved, s.allowed)
 	others := min(wanted-moved, max(0, s.allowed-s.back-moved))
-	if !s.works && !o.RefusesCreate("") {
-		others = min(others, max(o.Limits.MaxUnavailable, o.Unseen))
+	if !s.works && !snap.RefusesCreate("") {
+		others = min(others, max(snap.Limits.MaxUnavailable, snap.Unseen))
 	}
 	return moved + others
 }
 
 // admit gives the current revision to the places of ordinals that may not come at the update revision. Those that a move emptied may
 // come first.
-func (s *State) admit(o *snapshot.Set) {
+func (s *State) admit(snap *snapshot.Set) {
 	var wanted, others, lower []*Place
 	for i := range s.Places {
 		switch place := &s.Places[i]; {
-		case place.Revision != o.Update.Name:
-		case moved(o, place.ID) || o.RefusesCreate(place.ID):
+		case place.Revision != snap.Update.Name:
+		case moved(snap, place.ID) || snap.RefusesCreate(place.ID):
 			wanted = append(wanted, place)
-		case s.blocks(o, place.Ordinal):
+		case s.blocks(snap, place.Ordinal):
 			lower = append(lower, place)
 		default:
 			others = append(others, place)
 		}
 	}
 	slices.Reverse(lower)
-	n := min(s.admitted(o, len(wanted)+len(others)+len(lower), len(wanted)), len(wanted)+max(len(others), o.Unseen))
+	n := min(s.admitted(snap, len(wanted)+len(others)+len(lower), len(wanted)), len(wanted)+max(len(others), snap.Unseen))
 	for i, place := range slices.Concat(wanted, others, lower) {
 		if i >= n {
 			place.Revision = s.instead
@@ -160,29 +160,29 @@ func (s *State) admit(o *snapshot.Set) {
 
 // ChanceLeft returns for how long a pod that came at the current revision instead of the update revision may still become ready before it
 // is moved there: until that works, a minute.
-func (s *State) ChanceLeft(o *snapshot.Set, r *snapshot.Replica) time.Duration {
-	if s.works || r.Revision != o.Current.Name || o.Update.Since <= 0 || r.Created < o.Update.Since {
+func (s *State) ChanceLeft(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
+	if s.works || r.Revision != snap.Current.Name || snap.Update.Since <= 0 || r.Created < snap.Update.Since {
 		return 0
 	}
-	return max(0, snapshot.Patience-o.Now.Sub(r.UnavailableSince()))
+	return max(0, snapshot.Patience-snap.Now.Sub(r.UnavailableSince()))
 }
 
 // yieldsAt returns when nothing is left to protect, and members that become ready only together must come at the update revision: when
 // no pod has been ready for a while, and each member at the current revision has had its chance to be. It is the zero time if that
 // is not so, under OrderedReady, where members cannot become ready together, and for a member whose node does not answer.
-func yieldsAt(o *snapshot.Set) time.Time {
-	if o.NoneSince.IsZero() || o.OrderedReady() {
+func yieldsAt(snap *snapshot.Set) time.Time {
+	if snap.NoneSince.IsZero() || snap.OrderedReady() {
 		return time.Time{}
 	}
-	at, protects := o.NoneSince, guarded(o)
-	for r := range o.Unsteady() {
-		if !protects || r.Pod == nil || o.Condemned(r) || r.Updating || r.Revision != o.Current.Name {
+	at, protects := snap.NoneSince, guarded(snap)
+	for r := range snap.Unsteady() {
+		if !protects || r.Pod == nil || snap.Condemned(r) || r.Updating || r.Revision != snap.Current.Name {
 			continue
 		}
 		if r.Unreachable {
 			return time.Time{}
 		}
-		if since := chanceSince(o, r); since.After(at) {
+		if since := chanceSince(snap, r); since.After(at) {
 			at = since
 		}
 	}
@@ -190,11 +190,11 @@ func yieldsAt(o *snapshot.Set) time.Time {
 }
 
 // yielded reports whether the guard lets broken pods pass, given when it does.
-func yielded(o *snapshot.Set, at time.Time) bool { return !at.IsZero() && !o.Now.Before(at) }
+func yielded(snap *snapshot.Set, at time.Time) bool { return !at.IsZero() && !snap.Now.Before(at) }
 
 // chanceSince returns since when an active pod has its chance to become ready. Without a node it has the deadline: it runs when there is
 // one again.
-func chanceSince(o *snapshot.Set, r *snapshot.Replica) (since time.Time) {
+func chanceSince(snap *snapshot.Set, r *snapshot.Replica) (since time.Time) {
 	if !r.Active() {
 		return since
 	}
@@ -202,45 +202,45 @@ func chanceSince(o *snapshot.Set, r *snapshot.Replica) (since time.Time) {
 	if tried := podstate.TriedSince(r.Pod); tried.After(since) {
 		since = tried
 	}
-	if deadline, limited := o.ProgressDeadline(); limited && !r.Scheduled {
+	if deadline, limited := snap.ProgressDeadline(); limited && !r.Scheduled {
 		since = since.Add(max(0, deadline-snapshot.Patience))
 	}
 	return since
 }
 
 // guarded reports whether the current revision stands in for the update revision while the guard holds that.
-func guarded(o *snapshot.Set) bool {
-	return o.Rolling() && !o.Paused() && !o.Rejected && !o.Unproven && o.Strategy() == v1beta1.RollingUpdateStrategy && o.Current.Template != nil
+func guarded(snap *snapshot.Set) bool {
+	return snap.Rolling() && !snap.Paused() && !snap.Rejected && !snap.Unproven && snap.Strategy() == v1beta1.RollingUpdateStrategy && snap.Current.Template != nil
 }
 
 // returns reports whether the successor of a terminating pod is wanted at the update revision, in the same place. Under
 // OrderedReady the lowest place comes first, whatever terminates above it.
-func (s *State) returns(o *snapshot.Set, r *snapshot.Replica) bool {
-	if o.OrderedReady() {
+func (s *State) returns(snap *snapshot.Set, r *snapshot.Replica) bool {
+	if snap.OrderedReady() {
 		return false
 	}
-	if !o.Ordinal() {
-		return !r.Surge && holdsPlace(o, r) && s.next(o, claimsOf(o, r)) == o.Update.Name
+	if !snap.Ordinal() {
+		return !r.Surge && holdsPlace(snap, r) && s.next(snap, claimsOf(snap, r)) == snap.Update.Name
 	}
-	k, used := o.InUse(r.Ordinal)
-	return used && s.returnsAt(o, r, at(o, k)) == o.Update.Name
+	k, used := snap.InUse(r.Ordinal)
+	return used && s.returnsAt(snap, r, at(snap, k)) == snap.Update.Name
 }
 
 // guardedAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard holds pods of the
 // update revision, so that a set keeps running with a bad template.
-func (s *State) guardedAt(o *snapshot.Set, revision string) string {
-	if s.Holds && revision == o.Update.Name {
-		return obtainable(o, o.Current.Name)
+func (s *State) guardedAt(snap *snapshot.Set, revision string) string {
+	if s.Holds && revision == snap.Update.Name {
+		return obtainable(snap, snap.Current.Name)
 	}
-	return comesBackAt(o, revision)
+	return comesBackAt(snap, revision)
 }
 
 // comesBackAt returns the revision of a new pod that the guard does not hold, given the wanted one. It is the current revision
 // while the API server refuses pods of the update revision. That may be a revision that was never complete: some of its pods may
 // serve.
-func comesBackAt(o *snapshot.Set, revision string) string {
-	if revision == o.Update.Name && o.ComesBackAtCurrent() {
-		revision = o.Current.Name
+func comesBackAt(snap *snapshot.Set, revision string) string {
+	if revision == snap.Update.Name && snap.ComesBackAtCurrent() {
+		revision = snap.Current.Name
 	}
-	return obtainable(o, revision)
+	return obtainable(snap, revision)
 }

@@ -13,14 +13,14 @@ import (
 
 // addedLast moves identities behind the others if only the update revision mounts their claims. The first ones get their pods at
 // the current revision.
-func addedLast(o *snapshot.Set, ids []string) {
-	templates := added(o)
+func addedLast(snap *snapshot.Set, ids []string) {
+	templates := added(snap)
 	if len(templates) == 0 {
 		return
 	}
 	have := make(map[string]int)
-	for r := range o.Unsteady() {
-		if slices.ContainsFunc(templates, claimsOf(o, r)) {
+	for r := range snap.Unsteady() {
+		if slices.ContainsFunc(templates, claimsOf(snap, r)) {
 			have[r.ID] = 1
 		}
 	}
@@ -30,36 +30,36 @@ func addedLast(o *snapshot.Set, ids []string) {
 // identities returns the identities of new pods, surge last: first those whose claims are free, then unused ids of the set's
 // sequence. Claims that a scale-down left behind come after those of pods that come back. Claims that surge left behind are used
 // for surge, and surge uses no others.
-func identities(o *snapshot.Set, missing, surge int) []string {
-	taken := make(map[string]bool, len(o.Replicas))
-	for id := range o.Blocked {
+func identities(snap *snapshot.Set, missing, surge int) []string {
+	taken := make(map[string]bool, len(snap.Replicas))
+	for id := range snap.Blocked {
 		taken[id] = true
 	}
 	var left, extra []string
-	for i := range o.Replicas {
-		switch r := &o.Replicas[i]; {
+	for i := range snap.Replicas {
+		switch r := &snap.Replicas[i]; {
 		case r.Pod != nil || taken[r.ID]:
 		case r.Surge && len(extra) < surge:
 			extra = append(extra, r.ID)
 		case !r.Surge && slices.ContainsFunc(r.Claims, snapshot.Left):
 			left = append(left, r.ID)
 		}
-		taken[o.Replicas[i].ID] = true
+		taken[snap.Replicas[i].ID] = true
 	}
-	back := Returning(o)
+	back := Returning(snap)
 	members := slices.Clone(back[:min(len(back), missing)])
 	members = append(members, left[:min(len(left), missing-len(members))]...)
-	fresh := identity.NewSequence(o.UID).Next(o.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
+	fresh := identity.NewSequence(snap.UID).Next(snap.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
 	next := min(len(fresh), missing-len(members))
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])
 }
 
 // Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
 // which they do. The oldest come first: the others may be ones for which no pod was ever made.
-func Returning(o *snapshot.Set) []string {
+func Returning(snap *snapshot.Set) []string {
 	var back []*snapshot.Replica
-	for r := range o.Unsteady() {
-		if _, blocked := o.Blocked[r.ID]; r.Pod != nil || r.Surge || blocked {
+	for r := range snap.Unsteady() {
+		if _, blocked := snap.Blocked[r.ID]; r.Pod != nil || r.Surge || blocked {
 			continue
 		}
 		if !slices.ContainsFunc(r.Claims, snapshot.Left) && slices.ContainsFunc(r.Claims, snapshot.Stays) {

@@ -11,12 +11,12 @@ import (
 )
 
 // ordinal returns the State of a set with ordinals. Its cost grows with the number of existing pods, not with spec.replicas.
-func ordinal(o *snapshot.Set) *State {
-	s := &State{Excess: map[string]int{}, Available: o.Available()}
-	taken := make(map[int]bool, len(o.Replicas))
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		k, used := o.InUse(r.Ordinal)
+func ordinal(snap *snapshot.Set) *State {
+	s := &State{Excess: map[string]int{}, Available: snap.Available()}
+	taken := make(map[int]bool, len(snap.Replicas))
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		k, used := snap.InUse(r.Ordinal)
 		switch {
 		case r.Pod == nil:
 			continue
@@ -30,27 +30,27 @@ func ordinal(o *snapshot.Set) *State {
 			s.Available--
 		}
 	}
-	s.surge(o)
+	s.surge(snap)
 	slices.SortFunc(s.Going, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
-	s.watch(o)
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() && !r.Surge && !s.Goes(r) {
-			s.judge(o, r)
+	s.watch(snap)
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Active() && !r.Surge && !s.Goes(r) {
+			s.judge(snap, r)
 		}
 	}
-	s.findPlaces(o, taken)
-	s.findSurgePlaces(o)
+	s.findPlaces(snap, taken)
+	s.findSurgePlaces(snap)
 	return s
 }
 
 // judge records a pod that is not the one wanted in its place, or that is to be replaced.
-func (s *State) judge(o *snapshot.Set, r *snapshot.Replica) {
-	k, _ := o.InUse(r.Ordinal)
-	switch to := target(o, r, k); {
-	case r.ToReplace() && o.Paused() && replaceable(o, r):
+func (s *State) judge(snap *snapshot.Set, r *snapshot.Replica) {
+	k, _ := snap.InUse(r.Ordinal)
+	switch to := target(snap, r, k); {
+	case r.ToReplace() && snap.Paused() && replaceable(snap, r):
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: r.Revision, Named: true})
-	case r.ToReplace() && replaceable(o, r):
-		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.guardedAt(o, at(o, k)), Named: true})
+	case r.ToReplace() && replaceable(snap, r):
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.guardedAt(snap, at(snap, k)), Named: true})
 	case to != r.Revision:
 		s.Excess[r.Revision]++
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})
@@ -58,26 +58,26 @@ func (s *State) judge(o *snapshot.Set, r *snapshot.Replica) {
 }
 
 // findPlaces records the places without a pod, given those that have one.
-func (s *State) findPlaces(o *snapshot.Set, taken map[int]bool) {
-	s.Missing = o.Limits.Replicas
+func (s *State) findPlaces(snap *snapshot.Set, taken map[int]bool) {
+	s.Missing = snap.Limits.Replicas
 	for _, has := range taken {
 		if has {
 			s.Missing--
 		}
 	}
 	for k := 0; len(s.Places) < min(s.Missing, Batch); k++ {
-		ordinal := o.Ordinals.At(k)
+		ordinal := snap.Ordinals.At(k)
 		if ordinal < 0 { // more replicas than there are ordinals
 			break
 		}
 		if !taken[k] {
-			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))}
-			if revision, ok := o.Replacing[place.ID]; ok && o.Paused() {
+			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(snap, at(snap, k))}
+			if revision, ok := snap.Replacing[place.ID]; ok && snap.Paused() {
 				place.Revision = revision
 			}
 			place.Wanted = place.Revision
 			s.Places = append(s.Places, place)
 		}
 	}
-	s.admit(o)
+	s.admit(snap)
 }

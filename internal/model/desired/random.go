@@ -17,53 +17,53 @@ import (
 
 // random returns the State of a set with random names. Surge pods that are deleted again take no other pod's place. In other
 // sets any pods above spec.replicas are the surge.
-func random(o *snapshot.Set) *State {
-	pods := count(o)
-	s, misplaced := excess(o, pods)
-	named := countNamed(o)
-	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
-	standIns := s.standIns(o, pods)
-	s.Missing = max(0, o.Limits.Replicas+standIns-pods.active-pods.held)
-	useful, spent := s.countSurge(o)
-	above := useful + spent + max(standIns, pods.active+pods.held-o.Limits.Replicas)
-	surge := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named) - above
-	surplus := max(0, pods.active-o.Limits.Replicas)
-	if !o.GivesBack() {
+func random(snap *snapshot.Set) *State {
+	pods := count(snap)
+	s, misplaced := excess(snap, pods)
+	named := countNamed(snap)
+	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, misplaced+named)
+	standIns := s.standIns(snap, pods)
+	s.Missing = max(0, snap.Limits.Replicas+standIns-pods.active-pods.held)
+	useful, spent := s.countSurge(snap)
+	above := useful + spent + max(standIns, pods.active+pods.held-snap.Limits.Replicas)
+	surge := min(s.Surge, max(0, misplaced-s.broken(snap, pods))+named) - above
+	surplus := max(0, pods.active-snap.Limits.Replicas)
+	if !snap.GivesBack() {
 		surplus = max(0, surplus-max(0, s.Surge-useful))
 	}
-	s.Available = o.Available()
+	s.Available = snap.Available()
 	if extra := spent + max(0, useful-s.Surge); surplus+extra > 0 {
-		s.choose(o, surplus, extra)
+		s.choose(snap, surplus, extra)
 	}
-	s.watch(o)
-	s.findCandidates(o, pods)
-	s.fill(o, pods.short(o.Current.Name), surge, above)
+	s.watch(snap)
+	s.findCandidates(snap, pods)
+	s.fill(snap, pods.short(snap.Current.Name), surge, above)
 	return s
 }
 
 // standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
 // and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template.
-func (s *State) standIns(o *snapshot.Set, pods census) int {
-	if o.GivesBack() || !guarded(o) || yielded(o, yieldsAt(o)) {
+func (s *State) standIns(snap *snapshot.Set, pods census) int {
+	if snap.GivesBack() || !guarded(snap) || yielded(snap, yieldsAt(snap)) {
 		return 0
 	}
-	return min(o.Limits.MaxSurge, max(0, pods.starting-o.Limits.MaxUnavailable))
+	return min(snap.Limits.MaxSurge, max(0, pods.starting-snap.Limits.MaxUnavailable))
 }
 
 // excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
 // come in their place.
-func excess(o *snapshot.Set, pods census) (s *State, misplaced int) {
-	s = &State{Excess: map[string]int{}, Short: map[string]int{}, want: pods.want, lacking: obtainable(o, pods.lacking(o))}
+func excess(snap *snapshot.Set, pods census) (s *State, misplaced int) {
+	s = &State{Excess: map[string]int{}, Short: map[string]int{}, want: pods.want, lacking: obtainable(snap, pods.lacking(snap))}
 	for revision := range pods.want {
 		s.Short[revision] = pods.short(revision)
 	}
-	if s.Short[o.Update.Name] > 0 {
-		s.added = added(o)
+	if s.Short[snap.Update.Name] > 0 {
+		s.added = added(snap)
 	}
-	if !Frozen(o) {
-		misplaced = s.countExcess(o, pods)
+	if !Frozen(snap) {
+		misplaced = s.countExcess(snap, pods)
 	}
-	if o.RefusesUpdate() {
+	if snap.RefusesUpdate() {
 		misplaced = 0 // no extra pods for pods that cannot be moved
 	}
 	return s, misplaced
@@ -82,38 +82,38 @@ type census struct {
 }
 
 // count counts the pods of a set with random names.
-func count(o *snapshot.Set) census {
+func count(snap *snapshot.Set) census {
 	pods := census{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
-	for revision, n := range o.CountSteady() {
+	for revision, n := range snap.CountSteady() {
 		pods.active += n
 		pods.have[revision] += n
 	}
-	for r := range o.Unsteady() {
+	for r := range snap.Unsteady() {
 		switch {
 		case r.Surge:
 		case r.Active():
 			pods.active++
-			pods.add(o, r)
-		case holdsPlace(o, r):
+			pods.add(snap, r)
+		case holdsPlace(snap, r):
 			pods.held++
 		}
 	}
-	p := partition(o)
-	if o.Current.Template == nil { // none can be created, and the existing ones stay
-		p = min(p, pods.have[o.Current.Name])
+	p := partition(snap)
+	if snap.Current.Template == nil { // none can be created, and the existing ones stay
+		p = min(p, pods.have[snap.Current.Name])
 	}
-	pods.want[o.Update.Name] = o.Limits.Replicas - p
-	pods.want[o.Current.Name] += p
+	pods.want[snap.Update.Name] = snap.Limits.Replicas - p
+	pods.want[snap.Current.Name] += p
 	return pods
 }
 
 // add counts an active pod by its revision.
-func (m *census) add(o *snapshot.Set, r *snapshot.Replica) {
+func (m *census) add(snap *snapshot.Set, r *snapshot.Replica) {
 	if r.ToReplace() {
 		return
 	}
 	m.have[r.Revision]++
-	if r.Revision == o.Update.Name && !r.Available {
+	if r.Revision == snap.Update.Name && !r.Available {
 		m.starting++
 	}
 	if r.Broken() && !r.Updating {
@@ -123,28 +123,28 @@ func (m *census) add(o *snapshot.Set, r *snapshot.Replica) {
 
 // holdsPlace reports whether a pod that is not active keeps its place for its successor. A finished pod without claims does not if
 // its deletion is refused.
-func holdsPlace(o *snapshot.Set, r *snapshot.Replica) bool {
+func holdsPlace(snap *snapshot.Set, r *snapshot.Replica) bool {
 	switch {
 	case !r.Terminating:
-		return r.Finished && (len(r.Claims) > 0 || !o.Refused(attempt.OfPod(attempt.Deleting, r.Pod)))
+		return r.Finished && (len(r.Claims) > 0 || !snap.Refused(attempt.OfPod(attempt.Deleting, r.Pod)))
 	case len(r.Claims) > 0:
 		return slices.ContainsFunc(r.Claims, snapshot.Stays)
 	default:
-		return mountsClaims(o, r.Pod)
+		return mountsClaims(snap, r.Pod)
 	}
 }
 
 // mountsClaims reports whether a pod of a set with claims mounts any. A cache that is behind may not show the claims.
-func mountsClaims(o *snapshot.Set, pod *corev1.Pod) bool {
-	return len(o.Spec.VolumeClaimTemplates) > 0 && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+func mountsClaims(snap *snapshot.Set, pod *corev1.Pod) bool {
+	return len(snap.Spec.VolumeClaimTemplates) > 0 && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 }
 
 // countSurge counts the pods that are deleted again.
-func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
-	for r := range o.Unsteady() {
+func (s *State) countSurge(snap *snapshot.Set) (useful, spent int) {
+	for r := range snap.Unsteady() {
 		switch {
 		case !r.Surge || r.Pod == nil || r.Terminating:
-		case s.Spent(o, r):
+		case s.Spent(snap, r):
 			spent++
 		default:
 			useful++
@@ -155,8 +155,8 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
 // at which surge pods are created now. In a pause that may be any.
-func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Active() && (r.ToReplace() || r.Broken() && !o.Paused() && r.Revision != comesBackAt(o, s.lacking))
+func (s *State) Spent(snap *snapshot.Set, r *snapshot.Replica) bool {
+	return r.Active() && (r.ToReplace() || r.Broken() && !snap.Paused() && r.Revision != comesBackAt(snap, s.lacking))
 }
 
 // short returns how many pods of a revision are missing.
@@ -164,34 +164,34 @@ func (m *census) short(revision string) int { return max(0, m.want[revision]-m.h
 
 // lacking returns the revision of the next new pod. It is the current one if that lacks pods, because it is known to work,
 // or if no other is wanted.
-func (m *census) lacking(o *snapshot.Set) string {
-	if m.short(o.Current.Name) > 0 || m.want[o.Update.Name] == 0 {
-		return o.Current.Name
+func (m *census) lacking(snap *snapshot.Set) string {
+	if m.short(snap.Current.Name) > 0 || m.want[snap.Update.Name] == 0 {
+		return snap.Current.Name
 	}
-	return o.Update.Name
+	return snap.Update.Name
 }
 
 // countExcess records how many pods of each revision must be replaced, and returns how many others may come in their place.
 // If no other revision is wanted, excess pods are surplus, not misplaced.
-func (s *State) countExcess(o *snapshot.Set, pods census) (misplaced int) {
+func (s *State) countExcess(snap *snapshot.Set, pods census) (misplaced int) {
 	for revision, n := range pods.have {
 		excess := n - pods.want[revision]
-		if excess <= 0 || revision == o.Update.Name && (!o.Rolling() || pods.want[o.Current.Name] == 0) {
+		if excess <= 0 || revision == snap.Update.Name && (!snap.Rolling() || pods.want[snap.Current.Name] == 0) {
 			continue
 		}
 		s.Excess[revision] = excess
-		if !s.missed(o, revision, s.destination(o, revision)) {
+		if !s.missed(snap, revision, s.destination(snap, revision)) {
 			continue
 		}
-		misplaced += min(excess, o.Limits.Replicas-pods.want[revision])
+		misplaced += min(excess, snap.Limits.Replicas-pods.want[revision])
 	}
 	return misplaced
 }
 
 // broken returns how many of the pods to be replaced are broken and stay under InPlaceOnly. No extra pod is created for
 // those.
-func (s *State) broken(o *snapshot.Set, pods census) int {
-	if o.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod {
+func (s *State) broken(snap *snapshot.Set, pods census) int {
+	if snap.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod {
 		return 0
 	}
 	n := 0
@@ -203,26 +203,26 @@ func (s *State) broken(o *snapshot.Set, pods census) int {
 
 // missed reports whether moving pods from one revision to another reduces availability. A change that the containers do
 // not notice does not, and needs no surge.
-func (s *State) missed(o *snapshot.Set, from, to string) bool {
-	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1beta1.RecreatePod {
+func (s *State) missed(snap *snapshot.Set, from, to string) bool {
+	if snap.Limits.MaxSurge == 0 || snap.Spec.UpdatePolicy() == v1beta1.RecreatePod {
 		return true
 	}
-	change, cannot := o.Change(from, to)
+	change, cannot := snap.Change(from, to)
 	if cannot != "" { // under InPlaceOnly these pods stay, and extra pods would stay with them
-		return o.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod
+		return snap.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod
 	}
 	return !change.MetadataOnly()
 }
 
 // isNamed reports whether a pod is to be replaced because a user named it, or because its node leaves.
-func isNamed(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Active() && !r.Surge && r.ToReplace() && replaceable(o, r)
+func isNamed(snap *snapshot.Set, r *snapshot.Replica) bool {
+	return r.Active() && !r.Surge && r.ToReplace() && replaceable(snap, r)
 }
 
 // countNamed returns how many pods are to be replaced because users named them, or because their nodes leave.
-func countNamed(o *snapshot.Set) (n int) {
-	for r := range o.Unsteady() { // a named pod is not steady
-		if isNamed(o, r) {
+func countNamed(snap *snapshot.Set) (n int) {
+	for r := range snap.Unsteady() { // a named pod is not steady
+		if isNamed(snap, r) {
 			n++
 		}
 	}
@@ -230,7 +230,7 @@ func countNamed(o *snapshot.Set) (n int) {
 }
 
 // findCandidates records the pods that stay and may have to move.
-func (s *State) findCandidates(o *snapshot.Set, pods census) {
+func (s *State) findCandidates(snap *snapshot.Set, pods census) {
 	most := 0
 	for revision := range s.Excess {
 		most += pods.have[revision]
@@ -239,50 +239,50 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) {
 	look := func(r *snapshot.Replica) {
 		switch {
 		case s.Goes(r):
-		case isNamed(o, r):
-			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(o, r, pods), Named: true})
+		case isNamed(snap, r):
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(snap, r, pods), Named: true})
 		case r.Active() && !r.Surge && !r.ToReplace() && s.Excess[r.Revision] > 0:
-			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(o, r.Revision)})
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(snap, r.Revision)})
 		}
 	}
 	if len(s.Excess) == 0 {
-		for r := range o.Unsteady() {
+		for r := range snap.Unsteady() {
 			look(r)
 		}
 		return
 	}
-	for i := range o.Replicas {
-		look(&o.Replicas[i])
+	for i := range snap.Replicas {
+		look(&snap.Replicas[i])
 	}
 }
 
 // destination returns the revision that surplus pods move to. Strays move to whichever revision is short, and keep their claims
 // if they can.
-func (s *State) destination(o *snapshot.Set, from string) string {
+func (s *State) destination(snap *snapshot.Set, from string) string {
 	switch from {
-	case o.Update.Name:
-		return o.Current.Name
-	case o.Current.Name:
+	case snap.Update.Name:
+		return snap.Current.Name
+	case snap.Current.Name:
 		return s.lacking
 	default:
-		return s.next(o, o.Known[from].Mounts)
+		return s.next(snap, snap.Known[from].Mounts)
 	}
 }
 
 // next returns the revision of the next new pod, given which claims it would take over. It is the update revision if that lacks a
 // pod and only its pods mount these claims.
-func (s *State) next(o *snapshot.Set, has func(template string) bool) string {
+func (s *State) next(snap *snapshot.Set, has func(template string) bool) string {
 	if slices.ContainsFunc(s.added, has) {
-		return o.Update.Name
+		return snap.Update.Name
 	}
 	return s.lacking
 }
 
 // added returns the names of the claim templates that only the update revision has.
-func added(o *snapshot.Set) []string {
+func added(snap *snapshot.Set) []string {
 	var names []string
-	for _, claim := range o.Update.Claims {
-		if !o.Current.Mounts(claim.Name) {
+	for _, claim := range snap.Update.Claims {
+		if !snap.Current.Mounts(claim.Name) {
 			names = append(names, claim.Name)
 		}
 	}
@@ -290,48 +290,48 @@ func added(o *snapshot.Set) []string {
 }
 
 // claimsOf returns a function that reports whether a replica has a claim of a template.
-func claimsOf(o *snapshot.Set, r *snapshot.Replica) func(template string) bool {
-	return func(template string) bool { return r.Claim(identity.ClaimName(o.Name, template, r.ID)) != nil }
+func claimsOf(snap *snapshot.Set, r *snapshot.Replica) func(template string) bool {
+	return func(template string) bool { return r.Claim(identity.ClaimName(snap.Name, template, r.ID)) != nil }
 }
 
 // successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
 // pods.
-func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) string {
-	next := s.next(o, claimsOf(o, r))
-	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
+func (s *State) successor(snap *snapshot.Set, r *snapshot.Replica, pods census) string {
+	next := s.next(snap, claimsOf(snap, r))
+	if snap.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
 		return r.Revision
 	}
-	return s.guardedAt(o, next)
+	return s.guardedAt(snap, next)
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
 // those at the update revision. above is how many pods are there as surge already.
-func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
+func (s *State) fill(snap *snapshot.Set, atCurrent, surge, above int) {
 	missing := min(Batch, s.Missing)
-	if s.want[o.Update.Name] == 0 {
+	if s.want[snap.Update.Name] == 0 {
 		atCurrent = missing
 	}
-	members := s.admitted(o, max(0, missing-atCurrent), emptied(o))
+	members := s.admitted(snap, max(0, missing-atCurrent), emptied(snap))
 	surge = min(Batch-missing, max(0, surge), max(0, s.moreSurge-members))
 	if missing+surge == 0 {
 		return
 	}
-	ids := identities(o, missing, surge)
-	addedLast(o, ids[:min(len(ids), missing)])
+	ids := identities(snap, missing, surge)
+	addedLast(snap, ids[:min(len(ids), missing)])
 	for i, id := range ids {
-		wanted := o.Update.Name
-		if i < atCurrent || s.want[o.Update.Name] == 0 {
-			wanted = o.Current.Name
+		wanted := snap.Update.Name
+		if i < atCurrent || s.want[snap.Update.Name] == 0 {
+			wanted = snap.Current.Name
 		}
-		wanted = comesBackAt(o, wanted)
-		if owed, ok := replaced(o, id, i); ok && i < missing && o.Paused() {
+		wanted = comesBackAt(snap, wanted)
+		if owed, ok := replaced(snap, id, i); ok && i < missing && snap.Paused() {
 			wanted = owed
 		}
-		if o.Paused() && i >= missing {
+		if snap.Paused() && i >= missing {
 			wanted = s.named(above+i-missing, wanted)
 		}
 		place := Place{ID: id, Ordinal: -1, Revision: wanted, Wanted: wanted, Surge: i >= missing}
-		if i >= atCurrent+members && i < missing && wanted == o.Update.Name {
+		if i >= atCurrent+members && i < missing && wanted == snap.Update.Name {
 			place.Revision = s.instead
 		}
 		s.Places = append(s.Places, place)
@@ -353,9 +353,9 @@ func (s *State) named(n int, otherwise string) string {
 
 // replaced returns the revision of the pod that the i-th missing pod replaces in a pause: of the same identity, or of another if
 // identities do not come back.
-func replaced(o *snapshot.Set, id string, i int) (revision string, ok bool) {
-	if revision, ok = o.Replacing[id]; ok || o.HasClaims() || i >= len(o.Replacing) {
+func replaced(snap *snapshot.Set, id string, i int) (revision string, ok bool) {
+	if revision, ok = snap.Replacing[id]; ok || snap.HasClaims() || i >= len(snap.Replacing) {
 		return revision, ok
 	}
-	return o.Replacing[slices.Sorted(maps.Keys(o.Replacing))[i]], true
+	return snap.Replacing[slices.Sorted(maps.Keys(snap.Replacing))[i]], true
 }

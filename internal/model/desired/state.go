@@ -102,105 +102,105 @@ func (s *State) Moving() (n int) {
 }
 
 // Of compares a set with its wanted state.
-func Of(o *snapshot.Set) *State {
-	if o.Ordinal() {
-		return ordinal(o)
+func Of(snap *snapshot.Set) *State {
+	if snap.Ordinal() {
+		return ordinal(snap)
 	}
-	return random(o)
+	return random(snap)
 }
 
 // ComesBackAt returns the revision at which the set lacks a pod once the given one is gone, or at which its successor of the
 // same identity is created. It is empty if there will be no successor. A set with random names lacks a deleted pod at once,
 // unless claims tie the pod to its identity.
-func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
-	if !o.Ordinal() {
-		return s.guardedAt(o, s.next(o, claimsOf(o, r))), len(r.Claims) > 0 && !r.Surge
+func (s *State) ComesBackAt(snap *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
+	if !snap.Ordinal() {
+		return s.guardedAt(snap, s.next(snap, claimsOf(snap, r))), len(r.Claims) > 0 && !r.Surge
 	}
-	k, used := o.InUse(r.Ordinal)
+	k, used := snap.InUse(r.Ordinal)
 	switch {
-	case s.isSurgePlace(o, r.Ordinal):
-		return comesBackAt(o, s.lacking), false
+	case s.isSurgePlace(snap, r.Ordinal):
+		return comesBackAt(snap, s.lacking), false
 	case !used:
 		return "", false
 	}
-	if revision, ok := o.Replacing[r.ID]; ok && o.Paused() {
+	if revision, ok := snap.Replacing[r.ID]; ok && snap.Paused() {
 		return revision, true
 	}
-	revision = s.guardedAt(o, at(o, k))
+	revision = s.guardedAt(snap, at(snap, k))
 	if !r.Active() {
-		revision = s.returnsAt(o, r, revision)
+		revision = s.returnsAt(snap, r, revision)
 	}
 	return revision, true
 }
 
 // IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods
 // are wanted at one revision.
-func IsOld(o *snapshot.Set, r *snapshot.Replica) bool {
-	return o.Strategy() == v1beta1.RecreateStrategy && target(o, r, 0) != r.Revision
+func IsOld(snap *snapshot.Set, r *snapshot.Replica) bool {
+	return snap.Strategy() == v1beta1.RecreateStrategy && target(snap, r, 0) != r.Revision
 }
 
 // Stays reports whether an active pod is certain to stay at its revision. It reports false for all pods of a revision with
 // excess pods, because it is not known which of them will move.
-func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
-	if !o.Ordinal() {
+func (s *State) Stays(snap *snapshot.Set, r *snapshot.Replica) bool {
+	if !snap.Ordinal() {
 		return !s.Goes(r) && s.Excess[r.Revision] == 0
 	}
 	if r.Surge {
 		return !s.Goes(r)
 	}
-	k, used := o.InUse(r.Ordinal)
-	return used && target(o, r, k) == r.Revision
+	k, used := snap.InUse(r.Ordinal)
+	return used && target(snap, r, k) == r.Revision
 }
 
 // Frozen reports whether no pod may change its revision now, except by being lost.
-func Frozen(o *snapshot.Set) bool {
-	return o.Paused() || o.Strategy() == v1beta1.OnDeleteStrategy
+func Frozen(snap *snapshot.Set) bool {
+	return snap.Paused() || snap.Strategy() == v1beta1.OnDeleteStrategy
 }
 
 // partition returns how many pods are wanted at the current revision.
-func partition(o *snapshot.Set) int {
+func partition(snap *snapshot.Set) int {
 	switch {
-	case o.Rejected:
-		return o.Limits.Replicas
-	case !o.Rolling():
+	case snap.Rejected:
+		return snap.Limits.Replicas
+	case !snap.Rolling():
 		return 0
 	default:
-		return o.Partition()
+		return snap.Partition()
 	}
 }
 
 // obtainable returns the revision that a pod can have, given the wanted one. It is the current revision while the set is
 // paused, and never one whose template is lost.
-func obtainable(o *snapshot.Set, revision string) string {
-	if o.Paused() {
-		revision = o.Current.Name
+func obtainable(snap *snapshot.Set, revision string) string {
+	if snap.Paused() {
+		revision = snap.Current.Name
 	}
-	if revision == o.Current.Name && o.Current.Template == nil {
-		return o.Update.Name
+	if revision == snap.Current.Name && snap.Current.Template == nil {
+		return snap.Update.Name
 	}
 	return revision
 }
 
 // replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it is replaced at its own revision,
 // and cannot be if that is lost.
-func replaceable(o *snapshot.Set, r *snapshot.Replica) bool {
-	return !o.Paused() || o.Known[r.Revision].Template != nil
+func replaceable(snap *snapshot.Set, r *snapshot.Replica) bool {
+	return !snap.Paused() || snap.Known[r.Revision].Template != nil
 }
 
 // at returns the revision wanted at the k-th place of a set with ordinals.
-func at(o *snapshot.Set, k int) string {
-	if o.Rejected || k < partition(o) {
-		return o.Current.Name
+func at(snap *snapshot.Set, k int) string {
+	if snap.Rejected || k < partition(snap) {
+		return snap.Current.Name
 	}
-	return o.Update.Name
+	return snap.Update.Name
 }
 
 // target returns the revision wanted for the pod at the k-th place of a set with ordinals. A revision whose template is lost
 // is wanted only for the pods that have it.
-func target(o *snapshot.Set, r *snapshot.Replica, k int) string {
-	to := at(o, k)
-	if Frozen(o) || to == r.Revision {
+func target(snap *snapshot.Set, r *snapshot.Replica, k int) string {
+	to := at(snap, k)
+	if Frozen(snap) || to == r.Revision {
 		return r.Revision
 	}
-	return obtainable(o, to)
+	return obtainable(snap, to)
 }

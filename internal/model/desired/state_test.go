@@ -172,8 +172,8 @@ func TestComesBackAt(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(tt.config, tt.state)
-			got, same := desired.Of(o).ComesBackAt(o, &o.Replicas[0])
+			snap := snapshottest.Parse(tt.config, tt.state)
+			got, same := desired.Of(snap).ComesBackAt(snap, &snap.Replicas[0])
 			if got != tt.want || same != tt.wantSame {
 				t.Errorf("ComesBackAt = %q, %t; want %q, %t", got, same, tt.want, tt.wantSame)
 			}
@@ -192,8 +192,8 @@ func TestYieldsAt(t *testing.T) {
 		"a:v1, !/b:v1, c:v2,": -50 * time.Minute,
 		"a:v1, b:v1, !/c:v2,": -59 * time.Minute,
 	} {
-		o := snapshottest.Parse("random R=3 v1>v2", state)
-		if got := desired.Of(o).YieldsAt.Sub(o.Now); got != want {
+		snap := snapshottest.Parse("random R=3 v1>v2", state)
+		if got := desired.Of(snap).YieldsAt.Sub(snap.Now); got != want {
 			t.Errorf("%s: the guard yields in %s, want %s", state, got, want)
 		}
 	}
@@ -203,11 +203,11 @@ func TestYieldsAt(t *testing.T) {
 // ever used it.
 func TestTheOldestClaimComesBackFirst(t *testing.T) {
 	t.Parallel()
-	o := snapshottest.Parse("random R=2 v1 claims", "a:- b:- c:v1+$")
+	snap := snapshottest.Parse("random R=2 v1 claims", "a:- b:- c:v1+$")
 	for i, age := range []time.Duration{time.Second, time.Hour} {
-		o.Replicas[i].Claims[0].CreationTimestamp = metav1.NewTime(o.Now.Add(-age))
+		snap.Replicas[i].Claims[0].CreationTimestamp = metav1.NewTime(snap.Now.Add(-age))
 	}
-	if places := desired.Of(o).Places; len(places) != 1 || places[0].ID != "b" {
+	if places := desired.Of(snap).Places; len(places) != 1 || places[0].ID != "b" {
 		t.Errorf("places = %v, want b", places)
 	}
 }
@@ -216,12 +216,12 @@ func TestTheOldestClaimComesBackFirst(t *testing.T) {
 // without a pod has.
 func TestClaimsComeBackWhereTheyAreMounted(t *testing.T) {
 	t.Parallel()
-	o := snapshottest.Parse("random R=3 p=2 claims claimless v1>v2", "a:- b:v1+")
-	s := desired.Of(o)
+	snap := snapshottest.Parse("random R=3 p=2 claims claimless v1>v2", "a:- b:v1+")
+	s := desired.Of(snap)
 	if places := s.Places; len(places) != 2 || places[0].Revision != "v1" || places[1].Revision != "v2" || places[1].ID != "a" {
 		t.Errorf("places = %v, want another at v1, then a at v2", places)
 	}
-	if back, same := s.ComesBackAt(o, &o.Replicas[0]); back != "v2" || !same {
+	if back, same := s.ComesBackAt(snap, &snap.Replicas[0]); back != "v2" || !same {
 		t.Errorf("ComesBackAt = %q, %t; want v2, true", back, same)
 	}
 }
@@ -237,9 +237,9 @@ func TestDyingClaimsDoNotComeBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("random R=2 v1 claims", "a:- b:- c:v1+$")
-			condemn(o.Replicas[0].Claims[0], metav1.NewTime(o.Now))
-			if places := desired.Of(o).Places; len(places) != 1 || places[0].ID != "b" {
+			snap := snapshottest.Parse("random R=2 v1 claims", "a:- b:- c:v1+$")
+			condemn(snap.Replicas[0].Claims[0], metav1.NewTime(snap.Now))
+			if places := desired.Of(snap).Places; len(places) != 1 || places[0].ID != "b" {
 				t.Errorf("places = %v, want b", places)
 			}
 		})

@@ -13,42 +13,42 @@ import (
 
 // surge sets how much surge a set with ordinals may have, and sends the surge pods that are no longer needed or that a user named.
 // A surge pod serves until enough others do.
-func (s *State) surge(o *snapshot.Set) {
-	s.lacking = obtainable(o, at(o, o.Limits.Replicas-1))
-	if o.Limits.MaxSurge > 0 {
-		s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, s.disturbed(o))
+func (s *State) surge(snap *snapshot.Set) {
+	s.lacking = obtainable(snap, at(snap, snap.Limits.Replicas-1))
+	if snap.Limits.MaxSurge > 0 {
+		s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, s.disturbed(snap))
 	}
 	var extra []*snapshot.Replica
-	for r := range o.Unsteady() {
-		if r.Surge && r.Active() && (!s.isSurgePlace(o, r.Ordinal) || s.Spent(o, r)) {
+	for r := range snap.Unsteady() {
+		if r.Surge && r.Active() && (!s.isSurgePlace(snap, r.Ordinal) || s.Spent(snap, r)) {
 			extra = append(extra, r)
 		}
 	}
 	slices.Reverse(extra)
-	v := choice{set: o, state: s, spare: s.Available - o.Limits.Replicas}
+	v := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}
 	v.take(extra, len(extra))
 }
 
 // disturbed returns how many members of a set with ordinals are still to be moved or replaced, and are missed meanwhile.
-func (s *State) disturbed(o *snapshot.Set) (n int) {
+func (s *State) disturbed(snap *snapshot.Set) (n int) {
 	type move struct{ from, to string }
 	moves := map[move]int{}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		k, used := o.InUse(r.Ordinal)
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		k, used := snap.InUse(r.Ordinal)
 		if !used || !r.Active() {
 			continue
 		}
-		switch to := target(o, r, k); {
-		case isNamed(o, r):
+		switch to := target(snap, r, k); {
+		case isNamed(snap, r):
 			n++
-		case r.ToReplace(), to == r.Revision, o.RefusesUpdate(), o.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod && r.Broken() && !r.Updating:
+		case r.ToReplace(), to == r.Revision, snap.RefusesUpdate(), snap.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod && r.Broken() && !r.Updating:
 		default:
 			moves[move{r.Revision, to}]++
 		}
 	}
 	for m, pods := range moves {
-		if s.missed(o, m.from, m.to) {
+		if s.missed(snap, m.from, m.to) {
 			n += pods
 		}
 	}
@@ -56,30 +56,30 @@ func (s *State) disturbed(o *snapshot.Set) (n int) {
 }
 
 // isSurgePlace reports whether surge of a set with ordinals may have an ordinal now: it is one of the next above those in use.
-func (s *State) isSurgePlace(o *snapshot.Set, ordinal int) bool {
-	k, usable := o.Ordinals.Rank(ordinal)
-	return usable && k >= o.Limits.Replicas && k < o.Limits.Replicas+s.Surge
+func (s *State) isSurgePlace(snap *snapshot.Set, ordinal int) bool {
+	k, usable := snap.Ordinals.Rank(ordinal)
+	return usable && k >= snap.Limits.Replicas && k < snap.Limits.Replicas+s.Surge
 }
 
 // findSurgePlaces records the places of surge in a set with ordinals, as many as the guard allows. Members come first: while one has no
 // pod, or one that is going, surge could take the room of its successor. The name of a surge pod that is going is not free, and
 // no other name takes its place.
-func (s *State) findSurgePlaces(o *snapshot.Set) {
-	if s.Surge == 0 || !s.complete(o) {
+func (s *State) findSurgePlaces(snap *snapshot.Set) {
+	if s.Surge == 0 || !s.complete(snap) {
 		return
 	}
-	taken, surging := aboveRange(o)
+	taken, surging := aboveRange(snap)
 	n := min(s.Surge-surging, Batch, s.moreSurge)
-	for k := o.Limits.Replicas; k < o.Limits.Replicas+s.Surge && n > 0; k++ {
-		ordinal := o.Ordinals.At(k)
+	for k := snap.Limits.Replicas; k < snap.Limits.Replicas+s.Surge && n > 0; k++ {
+		ordinal := snap.Ordinals.At(k)
 		if ordinal < 0 { // no higher one is usable
 			return
 		}
 		if taken[ordinal] {
 			continue
 		}
-		revision := comesBackAt(o, s.lacking)
-		if o.Paused() {
+		revision := comesBackAt(snap, s.lacking)
+		if snap.Paused() {
 			revision = s.named(surging, revision)
 		}
 		s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: revision, Wanted: revision, Surge: true})
@@ -89,9 +89,9 @@ func (s *State) findSurgePlaces(o *snapshot.Set) {
 }
 
 // aboveRange returns the ordinals of all pods that may be out of range, and how many of these are active surge.
-func aboveRange(o *snapshot.Set) (taken map[int]bool, surging int) {
+func aboveRange(snap *snapshot.Set) (taken map[int]bool, surging int) {
 	taken = map[int]bool{}
-	for r := range o.Unsteady() {
+	for r := range snap.Unsteady() {
 		if r.Pod != nil {
 			taken[r.Ordinal] = true
 		}
@@ -103,9 +103,9 @@ func aboveRange(o *snapshot.Set) (taken map[int]bool, surging int) {
 }
 
 // complete reports whether each member of a set with ordinals has an active pod.
-func (s *State) complete(o *snapshot.Set) bool {
-	for r := range o.Unsteady() {
-		if r.Pod != nil && !r.Active() && !o.Condemned(r) {
+func (s *State) complete(snap *snapshot.Set) bool {
+	for r := range snap.Unsteady() {
+		if r.Pod != nil && !r.Active() && !snap.Condemned(r) {
 			return false
 		}
 	}
@@ -113,8 +113,8 @@ func (s *State) complete(o *snapshot.Set) bool {
 }
 
 // Surging counts the surge pods that stay, and those of them that are available.
-func (s *State) Surging(o *snapshot.Set) (pods, available int) {
-	for r := range o.Unsteady() {
+func (s *State) Surging(snap *snapshot.Set) (pods, available int) {
+	for r := range snap.Unsteady() {
 		switch {
 		case !r.Surge || !r.Active() || s.Goes(r):
 			continue

@@ -39,9 +39,9 @@ type Loss struct {
 }
 
 // Losses returns a function that computes the Loss of each active pod of a set.
-func Losses(o *snapshot.Set) func(*snapshot.Replica) Loss {
-	crowds := crowds(o)
-	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], o.Now) }
+func Losses(snap *snapshot.Set) func(*snapshot.Replica) Loss {
+	crowds := crowds(snap)
+	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], snap.Now) }
 }
 
 // LeastFirst compares in the order of the package comment: negative if a goes before b, positive if after, and never 0 for
@@ -68,12 +68,12 @@ func LeastFirst(a, b *Loss) int {
 }
 
 // SortByLoss sorts active pods of a set by the order of the package comment.
-func SortByLoss(o *snapshot.Set, pods []*snapshot.Replica) {
+func SortByLoss(snap *snapshot.Set, pods []*snapshot.Replica) {
 	type ranked struct {
 		loss Loss
 		pod  *snapshot.Replica
 	}
-	losses := Losses(o)
+	losses := Losses(snap)
 	sorted := make([]*ranked, len(pods))
 	for i, r := range pods {
 		sorted[i] = &ranked{loss: losses(r), pod: r}
@@ -111,10 +111,10 @@ func lossOf(r *snapshot.Replica, crowd int32, now time.Time) Loss {
 }
 
 // crowds counts the active pods of a set on each node.
-func crowds(o *snapshot.Set) map[string]int32 {
+func crowds(snap *snapshot.Set) map[string]int32 {
 	onNode := map[string]int32{}
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() && r.Node != "" {
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Active() && r.Node != "" {
 			onNode[r.Node]++
 		}
 	}

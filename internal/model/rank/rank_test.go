@@ -44,14 +44,14 @@ func TestLeastFirst(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{pod("a"), pod("b"), pod("c")}}
-			lesser, other := &o.Replicas[0], &o.Replicas[1]
+			snap := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{pod("a"), pod("b"), pod("c")}}
+			lesser, other := &snap.Replicas[0], &snap.Replicas[1]
 			for _, later := range tests[i+1:] {
 				later.change(other, lesser)
 			}
 			tt.change(lesser, other)
 			pods := []*snapshot.Replica{other, lesser}
-			rank.SortByLoss(o, pods)
+			rank.SortByLoss(snap, pods)
 			if pods[0] != lesser {
 				t.Errorf("%+v goes before %+v", *pods[0], *pods[1])
 			}
@@ -63,12 +63,12 @@ func TestLeastFirst(t *testing.T) {
 func TestReadyForAboutAsLong(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100_000, 0)
-	o := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{
+	snap := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{
 		{Content: snapshot.Content{ID: "a", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1000 * time.Second)}},
 		{Content: snapshot.Content{ID: "b", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1020 * time.Second), Restarts: 1}},
 	}}
-	pods := []*snapshot.Replica{&o.Replicas[0], &o.Replicas[1]}
-	rank.SortByLoss(o, pods)
+	pods := []*snapshot.Replica{&snap.Replicas[0], &snap.Replicas[1]}
+	rank.SortByLoss(snap, pods)
 	if pods[0].ID != "b" {
 		t.Error("20 seconds of readiness count for more than a restart")
 	}

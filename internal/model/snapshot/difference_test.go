@@ -41,17 +41,17 @@ func TestDifference(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, pod := snapshottest.Parse("ordinal R=3 v1", "0:rs+"), snapshottest.Admitted("0")
-			o.Update.Template = &corev1.PodTemplateSpec{}
-			o.Update.Template.Labels = map[string]string{"app": "web"}
-			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
-			o.Spec.VolumeClaimTemplates[0].Name = "data"
-			o.Replicas[0].Pod = pod
+			snap, pod := snapshottest.Parse("ordinal R=3 v1", "0:rs+"), snapshottest.Admitted("0")
+			snap.Update.Template = &corev1.PodTemplateSpec{}
+			snap.Update.Template.Labels = map[string]string{"app": "web"}
+			snap.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
+			snap.Spec.VolumeClaimTemplates[0].Name = "data"
+			snap.Replicas[0].Pod = pod
 			reference := snapshottest.Admitted("preflight")
 			spread(pod, "web-old")
 			spread(reference, "web-new")
 			tt.change(pod)
-			if got := o.Difference(&o.Replicas[0], o.Update, reference); got != tt.want {
+			if got := snap.Difference(&snap.Replicas[0], snap.Update, reference); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -47,13 +47,13 @@ func TestProves(t *testing.T) {
 			}
 		})
 	}
-	o := snapshottest.Parse("random R=1 v1>v2", "a:v2+")
-	o.Rollout.Next = &v1beta1.RolloutStatus{Step: 1, Steps: 1}
-	if o.Proves() {
+	snap := snapshottest.Parse("random R=1 v1>v2", "a:v2+")
+	snap.Rollout.Next = &v1beta1.RolloutStatus{Step: 1, Steps: 1}
+	if snap.Proves() {
 		t.Error("a revision is proven during its last step")
 	}
-	o.Update.Name, o.Rollout.Next = "", nil
-	if o.Proves() {
+	snap.Update.Name, snap.Rollout.Next = "", nil
+	if snap.Proves() {
 		t.Error("no revision is proven")
 	}
 }

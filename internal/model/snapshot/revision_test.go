@@ -21,7 +21,7 @@ func TestChangeOfClaims(t *testing.T) {
 		}
 		return r
 	}
-	o := snapshot.Set{Known: map[string]snapshot.Revision{
+	snap := snapshot.Set{Known: map[string]snapshot.Revision{
 		"none": revision(), "data": revision("data"), "both": revision("log", "data"), "turned": revision("data", "log"),
 	}}
 	tests := map[[2]string]string{
@@ -32,7 +32,7 @@ func TestChangeOfClaims(t *testing.T) {
 		{"lost", "data"}:   "the template that the pod was made from is lost",
 	}
 	for transition, want := range tests {
-		if _, got := o.Change(transition[0], transition[1]); got != want {
+		if _, got := snap.Change(transition[0], transition[1]); got != want {
 			t.Errorf("from %s to %s: cannot = %q, want %q", transition[0], transition[1], got, want)
 		}
 	}

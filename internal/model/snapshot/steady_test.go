@@ -38,17 +38,17 @@ func TestFindSteady(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse(tt.config, tt.state)
-			available, active, placed := o.Available(), o.Active(), o.Placed()
-			o.FindSteady()
-			if got := o.CountSteady(); !maps.Equal(got, tt.steady) {
+			snap := snapshottest.Parse(tt.config, tt.state)
+			available, active, placed := snap.Available(), snap.Active(), snap.Placed()
+			snap.FindSteady()
+			if got := snap.CountSteady(); !maps.Equal(got, tt.steady) {
 				t.Errorf("steady: %v, want %v", got, tt.steady)
 			}
-			if got := ids(o); !slices.Equal(got, tt.others) {
+			if got := ids(snap); !slices.Equal(got, tt.others) {
 				t.Errorf("others: %v, want %v", got, tt.others)
 			}
-			if o.Available() != available || o.Active() != active || o.Placed() != placed {
-				t.Errorf("available, active, placed: %d, %d, %d; before %d, %d, %d", o.Available(), o.Active(), o.Placed(), available, active, placed)
+			if snap.Available() != available || snap.Active() != active || snap.Placed() != placed {
+				t.Errorf("available, active, placed: %d, %d, %d; before %d, %d, %d", snap.Available(), snap.Active(), snap.Placed(), available, active, placed)
 			}
 		})
 	}
@@ -76,9 +76,9 @@ func TestNotSteady(t *testing.T) {
 	for name, happen := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("random R=1 v1", "a:v1+")
-			happen(&o.Replicas[0])
-			if o.FindSteady(); len(ids(o)) != 1 {
+			snap := snapshottest.Parse("random R=1 v1", "a:v1+")
+			happen(&snap.Replicas[0])
+			if snap.FindSteady(); len(ids(snap)) != 1 {
 				t.Error("the replica is steady")
 			}
 		})
@@ -86,8 +86,8 @@ func TestNotSteady(t *testing.T) {
 }
 
 // ids returns the identities that are not steady.
-func ids(o *snapshot.Set) (all []string) {
-	for r := range o.Unsteady() {
+func ids(snap *snapshot.Set) (all []string) {
+	for r := range snap.Unsteady() {
 		all = append(all, r.ID)
 	}
 	return all

@@ -36,20 +36,20 @@ type State struct {
 }
 
 // Of returns the state of a set's budgets.
-func Of(o *snapshot.Set) State {
+func Of(snap *snapshot.Set) State {
 	var s State
 	var own []*policyv1.PodDisruptionBudget
-	for _, b := range o.Budgets.All {
+	for _, b := range snap.Budgets.All {
 		switch controller := metav1.GetControllerOfNoCopy(b); {
-		case controller != nil && controller.UID == o.UID:
+		case controller != nil && controller.UID == snap.UID:
 			own = append(own, b)
-		case b.Name == o.Name:
+		case b.Name == snap.Name:
 			s.Taken = b
 		}
 	}
-	s.Foreign = foreign(o, len(own) > 0)
+	s.Foreign = foreign(snap, len(own) > 0)
 	for _, b := range own {
-		if b.Name == o.Name && s.Foreign == nil && o.Spec.WantsBudget() {
+		if b.Name == snap.Name && s.Foreign == nil && snap.Spec.WantsBudget() {
 			s.Own = b
 		} else {
 			s.Surplus = append(s.Surplus, b)
@@ -60,12 +60,12 @@ func Of(o *snapshot.Set) State {
 
 // foreign returns the first budget by name that selects pods of the set and that the set does not control. Of two sets that
 // select the same pods and both have a budget, the first by name keeps its own.
-func foreign(o *snapshot.Set, hasOwn bool) (first *policyv1.PodDisruptionBudget) {
-	for _, b := range o.Budgets.All {
+func foreign(snap *snapshot.Set, hasOwn bool) (first *policyv1.PodDisruptionBudget) {
+	for _, b := range snap.Budgets.All {
 		controller := metav1.GetControllerOfNoCopy(b)
-		ours := controller != nil && controller.UID == o.UID
-		yields := hasOwn && controller != nil && isSet(controller) && controller.Name > o.Name
-		if !ours && !yields && selects(b, o) && (first == nil || b.Name < first.Name) {
+		ours := controller != nil && controller.UID == snap.UID
+		yields := hasOwn && controller != nil && isSet(controller) && controller.Name > snap.Name
+		if !ours && !yields && selects(b, snap) && (first == nil || b.Name < first.Name) {
 			first = b
 		}
 	}
@@ -79,25 +79,25 @@ func isSet(owner *metav1.OwnerReference) bool {
 }
 
 // selects reports whether a budget selects pods of the set, as the template now says, or as the current revision does.
-func selects(b *policyv1.PodDisruptionBudget, o *snapshot.Set) bool {
+func selects(b *policyv1.PodDisruptionBudget, snap *snapshot.Set) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
 		return false
 	}
-	if t := o.Current.Template; t != nil && selector.Matches(labels.Set(t.Labels)) {
+	if t := snap.Current.Template; t != nil && selector.Matches(labels.Set(t.Labels)) {
 		return true
 	}
-	return selector.Matches(labels.Set(o.Spec.Template.Labels))
+	return selector.Matches(labels.Set(snap.Spec.Template.Labels))
 }
 
 // Plan returns what to write. Without access to budgets it is empty. No pod waits for a write that the API server refused a
 // moment ago, so it is no hold.
-func Plan(o *snapshot.Set) (p action.Plan) {
-	if !o.Budgets.Served {
+func Plan(snap *snapshot.Set) (p action.Plan) {
+	if !snap.Budgets.Served {
 		return p
 	}
-	for _, a := range due(o) {
-		if refusal := o.Refusal(action.KeyOf(a)); refusal.Retry > 0 {
+	for _, a := range due(snap) {
+		if refusal := snap.Refusal(action.KeyOf(a)); refusal.Retry > 0 {
 			p.Wake(refusal.Retry)
 		} else {
 			p.Add(a)
@@ -107,9 +107,9 @@ func Plan(o *snapshot.Set) (p action.Plan) {
 }
 
 // Refused returns the write that is due and that the API server refused when it was last tried; nil if there is none.
-func Refused(o *snapshot.Set) (a action.Action, message string) {
-	for _, a := range due(o) {
-		if refusal := o.Refusal(action.KeyOf(a)); refusal.Message != "" && !refusal.Overtaken {
+func Refused(snap *snapshot.Set) (a action.Action, message string) {
+	for _, a := range due(snap) {
+		if refusal := snap.Refusal(action.KeyOf(a)); refusal.Message != "" && !refusal.Overtaken {
 			return a, refusal.Message
 		}
 	}
@@ -117,18 +117,18 @@ func Refused(o *snapshot.Set) (a action.Action, message string) {
 }
 
 // due returns the writes that make the budgets of the set what they should be.
-func due(o *snapshot.Set) (all []action.Action) {
-	s := Of(o)
+func due(snap *snapshot.Set) (all []action.Action) {
+	s := Of(snap)
 	for _, b := range s.Surplus {
 		if b.DeletionTimestamp == nil {
-			all = append(all, action.DeleteBudget{Budget: b, Reason: s.unwanted(o, b)})
+			all = append(all, action.DeleteBudget{Budget: b, Reason: s.unwanted(snap, b)})
 		}
 	}
-	want := wanted(o)
+	want := wanted(snap)
 	switch {
-	case !o.Spec.WantsBudget(), s.Foreign != nil, s.Taken != nil:
+	case !snap.Spec.WantsBudget(), s.Foreign != nil, s.Taken != nil:
 	case s.Own == nil:
-		all = append(all, action.CreateBudget{Name: o.Name, Spec: want})
+		all = append(all, action.CreateBudget{Name: snap.Name, Spec: want})
 	case s.Own.DeletionTimestamp == nil && !Same(&s.Own.Spec, &want):
 		all = append(all, action.UpdateBudget{Budget: s.Own, Spec: want})
 	}
@@ -136,22 +136,22 @@ func due(o *snapshot.Set) (all []action.Action) {
 }
 
 // unwanted returns why a budget that the set controls is not wanted.
-func (s *State) unwanted(o *snapshot.Set, b *policyv1.PodDisruptionBudget) string {
+func (s *State) unwanted(snap *snapshot.Set, b *policyv1.PodDisruptionBudget) string {
 	switch {
-	case !o.Spec.WantsBudget():
+	case !snap.Spec.WantsBudget():
 		return "podDisruptionBudget is None"
 	case s.Foreign != nil:
 		return s.Foreign.Name + " selects the same pods"
 	default:
-		return fmt.Sprintf("the set's budget is %s, not %s", o.Name, b.Name)
+		return fmt.Sprintf("the set's budget is %s, not %s", snap.Name, b.Name)
 	}
 }
 
 // wanted returns the spec of the set's budget.
-func wanted(o *snapshot.Set) policyv1.PodDisruptionBudgetSpec {
+func wanted(snap *snapshot.Set) policyv1.PodDisruptionBudgetSpec {
 	return policyv1.PodDisruptionBudgetSpec{
-		Selector:                   o.Spec.Selector,
-		MinAvailable:               new(intstr.FromInt(o.Limits.MinAvailable())),
+		Selector:                   snap.Spec.Selector,
+		MinAvailable:               new(intstr.FromInt(snap.Limits.MinAvailable())),
 		UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 	}
 }

@@ -50,18 +50,18 @@ func edited(b *policyv1.PodDisruptionBudget, edit func(*policyv1.PodDisruptionBu
 	return b
 }
 
-func none(o *snapshot.Set)     { o.Spec.Disruption.PodDisruptionBudget = v1beta1.NoBudget }
-func percent(o *snapshot.Set)  { o.Limits.MaxUnavailable = 9 }
-func unserved(o *snapshot.Set) { o.Budgets.Access = snapshot.Access{} }
+func none(snap *snapshot.Set)     { snap.Spec.Disruption.PodDisruptionBudget = v1beta1.NoBudget }
+func percent(snap *snapshot.Set)  { snap.Limits.MaxUnavailable = 9 }
+func unserved(snap *snapshot.Set) { snap.Budgets.Access = snapshot.Access{} }
 
-func rolling(o *snapshot.Set) {
-	template := o.Spec.Template.DeepCopy()
+func rolling(snap *snapshot.Set) {
+	template := snap.Spec.Template.DeepCopy()
 	template.Labels["tier"] = "old"
-	o.Current.Template = template
+	snap.Current.Template = template
 }
 
-func refused(o *snapshot.Set) {
-	o.Refusals = map[attempt.Key]snapshot.Refusal{{Verb: attempt.CreatingBudget, Object: "web"}: {Message: "no", Retry: time.Minute}}
+func refused(snap *snapshot.Set) {
+	snap.Refusals = map[attempt.Key]snapshot.Refusal{{Verb: attempt.CreatingBudget, Object: "web"}: {Message: "no", Retry: time.Minute}}
 }
 
 func TestPlan(t *testing.T) {
@@ -101,11 +101,11 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := web(tt.budgets...)
+			snap := web(tt.budgets...)
 			if tt.edit != nil {
-				tt.edit(o)
+				tt.edit(snap)
 			}
-			p := Plan(o)
+			p := Plan(snap)
 			if got := strings.TrimSpace(p.String()); got != tt.want {
 				t.Errorf("plan %q, want %q", got, tt.want)
 			}
@@ -115,11 +115,11 @@ func TestPlan(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	o := web()
-	refused(o)
-	a, message := Refused(o)
-	if a == nil || message != "no" || Plan(o).RequeueAfter != time.Minute {
-		t.Errorf("refused %v %q, and asks again after %s", a, message, Plan(o).RequeueAfter)
+	snap := web()
+	refused(snap)
+	a, message := Refused(snap)
+	if a == nil || message != "no" || Plan(snap).RequeueAfter != time.Minute {
+		t.Errorf("refused %v %q, and asks again after %s", a, message, Plan(snap).RequeueAfter)
 	}
 	if a, _ := Refused(web(budget("web", "1"))); a != nil {
 		t.Errorf("refused %v, and nothing is due", a)

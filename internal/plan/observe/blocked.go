@@ -41,12 +41,12 @@ func (o *observer) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
 // release it.
 func (o *observer) nameless() map[string]snapshot.Block {
 	blocked := map[string]snapshot.Block{}
-	for _, pod := range o.out.Leaving {
+	for _, pod := range o.snap.Leaving {
 		id, _ := Identify(o.Set, pod.Name)
 		blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the selector does not match and that is not released yet"}
 	}
-	for _, pod := range o.out.Orphans {
-		if o.out.LeavesAside(attempt.OfPod(attempt.Adopting, pod)) {
+	for _, pod := range o.snap.Orphans {
+		if o.snap.LeavesAside(attempt.OfPod(attempt.Adopting, pod)) {
 			id, _ := Identify(o.Set, pod.Name)
 			blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the set may not adopt; delete it"}
 		}
@@ -55,22 +55,22 @@ func (o *observer) nameless() map[string]snapshot.Block {
 }
 
 // blockedByClaims returns the identities without a pod whose claims cannot be used. Events of these claims lead to the set.
-func blockedByClaims(s *snapshot.Set) map[string]snapshot.Block {
+func blockedByClaims(snap *snapshot.Set) map[string]snapshot.Block {
 	blocked := map[string]snapshot.Block{}
 	var wanted *desired.State // computed only if needed, because it costs as much as the set has pods
-	for r := range s.Unsteady() {
+	for r := range snap.Unsteady() {
 		if r.Pod != nil {
 			continue
 		}
 		for _, claim := range r.Claims {
-			why := claims.Obstacle(s, r, claim)
+			why := claims.Obstacle(snap, r, claim)
 			if why == "" {
 				continue
 			}
 			if wanted == nil {
-				wanted = desired.Of(s)
+				wanted = desired.Of(snap)
 			}
-			if slices.Contains(claims.Wanted(s, wanted, r), claim.Name) {
+			if slices.Contains(claims.Wanted(snap, wanted, r), claim.Name) {
 				blocked[r.ID] = snapshot.Block{Claim: true, Reason: why}
 			}
 		}

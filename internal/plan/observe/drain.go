@@ -24,25 +24,25 @@ func (o *observer) markLeaving() {
 		o.memory.leaving = nil
 		return
 	}
-	o.out.Nowhere = true
+	o.snap.Nowhere = true
 	keys, leaving, since := spec.LeavingTaints(), map[string]*corev1.Node{}, map[string]time.Time{}
 	for _, node := range o.Nodes {
 		switch {
 		case podstate.Leaving(node, keys) != "":
 			leaving[node.Name], since[node.Name] = node, o.leavingSince(node.Name)
 		case podstate.NodeReady(node):
-			o.out.Nowhere = false
+			o.snap.Nowhere = false
 		}
 	}
 	o.memory.leaving = since
-	for i := range o.out.Replicas {
-		r := &o.out.Replicas[i]
+	for i := range o.snap.Replicas {
+		r := &o.snap.Replicas[i]
 		node := leaving[r.Node]
 		if node == nil || podstate.ComesBack(&r.Pod.Spec, node, keys) {
 			continue
 		}
 		if left := since[node.Name].Add(settles).Sub(o.Now); left > 0 {
-			o.out.NodesSettleIn = action.Sooner(o.out.NodesSettleIn, left)
+			o.snap.NodesSettleIn = action.Sooner(o.snap.NodesSettleIn, left)
 		} else {
 			r.Leaving = podstate.Leaving(node, keys)
 		}

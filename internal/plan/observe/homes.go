@@ -15,7 +15,7 @@ import (
 // vacated returns the failure domains of pods that are gone and have no successor yet. A pod with a random name and no claims has
 // a successor of another name: then as many are vacated as pods are missing.
 func (o *observer) vacated() map[string]snapshot.Domain {
-	m, spec := o.memory, o.out.Domains()
+	m, spec := o.memory, o.snap.Domains()
 	if spec == nil {
 		m.homes, m.homesKey, m.served = nil, "", nil
 		return nil
@@ -24,10 +24,10 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 	if m.homesKey != spec.LabelKey {
 		m.homes, m.homesKey = nil, spec.LabelKey
 	}
-	homes, there := make(map[string]snapshot.Domain, len(o.out.Replicas)), make(map[string]bool, len(o.out.Replicas))
+	homes, there := make(map[string]snapshot.Domain, len(o.snap.Replicas)), make(map[string]bool, len(o.snap.Replicas))
 	surplus := o.leaveNoPlace()
-	for i := range o.out.Replicas {
-		r := &o.out.Replicas[i]
+	for i := range o.snap.Replicas {
+		r := &o.snap.Replicas[i]
 		if r.Pod == nil || r.Surge {
 			continue
 		}
@@ -49,11 +49,11 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 // are missing now, which were deleted first, and those that were among them at the last look.
 func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
 	surplus := map[*snapshot.Replica]bool{}
-	if o.out.Ordinal() {
+	if o.snap.Ordinal() {
 		return surplus
 	}
 	var terminating []*snapshot.Replica
-	for r := range o.out.Unsteady() {
+	for r := range o.snap.Unsteady() {
 		if !r.Terminating || r.Surge {
 			continue
 		}
@@ -64,7 +64,7 @@ func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
 		}
 	}
 	slices.SortStableFunc(terminating, snapshot.LastDeletedFirst)
-	missing := min(len(terminating), max(0, o.out.Limits.Replicas-o.out.Placed()))
+	missing := min(len(terminating), max(0, o.snap.Limits.Replicas-o.snap.Placed()))
 	for _, r := range terminating[missing:] {
 		surplus[r] = true
 	}
@@ -73,9 +73,9 @@ func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
 
 // remember records which pods have been available at any look. A pod does not show this once it is ready again.
 func (o *observer) remember() {
-	served := make(map[types.UID]bool, len(o.out.Replicas))
-	for i := range o.out.Replicas {
-		if r := &o.out.Replicas[i]; r.Pod != nil && (r.Available || o.memory.served[r.Pod.UID]) {
+	served := make(map[types.UID]bool, len(o.snap.Replicas))
+	for i := range o.snap.Replicas {
+		if r := &o.snap.Replicas[i]; r.Pod != nil && (r.Available || o.memory.served[r.Pod.UID]) {
 			r.Served, served[r.Pod.UID] = true, true
 		}
 	}
@@ -85,7 +85,7 @@ func (o *observer) remember() {
 // home returns the failure domain of a pod: where it is, or, before it is available, where its predecessor was.
 func (o *observer) home(r *snapshot.Replica, key string) (home snapshot.Domain, known bool) {
 	if r.Active() && !r.Available {
-		home, known, _ = o.out.Home(r, key)
+		home, known, _ = o.snap.Home(r, key)
 		return home, known
 	}
 	return snapshot.DomainOf(r.Pod, key), r.Node != ""
@@ -94,12 +94,12 @@ func (o *observer) home(r *snapshot.Replica, key string) (home snapshot.Domain, 
 // leftWithout returns the identities that had a pod at the last look, have none now, and are to have one again.
 func (o *observer) leftWithout(there map[string]bool) (gone []string) {
 	for id := range o.memory.homes {
-		if !there[id] && (!o.out.Ordinal() || o.inUse(id)) {
+		if !there[id] && (!o.snap.Ordinal() || o.inUse(id)) {
 			gone = append(gone, id)
 		}
 	}
 	slices.Sort(gone)
-	return gone[:min(o.out.Limits.Replicas-o.out.Placed(), len(gone))]
+	return gone[:min(o.snap.Limits.Replicas-o.snap.Placed(), len(gone))]
 }
 
 // inUse reports whether the set uses the ordinal that an identity stands for.
@@ -108,6 +108,6 @@ func (o *observer) inUse(id string) bool {
 	if err != nil {
 		return false
 	}
-	_, used := o.out.InUse(ordinal)
+	_, used := o.snap.InUse(ordinal)
 	return used
 }

@@ -22,9 +22,9 @@ import (
 // judge sets which pods are updating, specified, surge and available, and the progress of their updates in place.
 func (o *observer) judge() {
 	hooked := o.Set.Spec.Lifecycle != nil
-	for i := range o.out.Replicas {
-		r := &o.out.Replicas[i]
-		r.Surge = r.Surge && (!o.out.Ordinal() || o.out.Condemned(r))
+	for i := range o.snap.Replicas {
+		r := &o.snap.Replicas[i]
+		r.Surge = r.Surge && (!o.snap.Ordinal() || o.snap.Condemned(r))
 		if hooked && r.Pod != nil {
 			o.seeHooks(r)
 		}
@@ -58,7 +58,7 @@ func (o *observer) seeHooks(r *snapshot.Replica) {
 
 // seeProgress sets the progress of a pod's update in place.
 func (o *observer) seeProgress(r *snapshot.Replica) {
-	to := o.out.Known[r.Revision].Template
+	to := o.snap.Known[r.Revision].Template
 	if r.Progress = r.Shown; r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
 		r.Progress = inplace.Of(r.Pod, to, r.InPlace, o.Sighting(r.Pod.UID))
 	}
@@ -85,7 +85,7 @@ func (o *observer) seeResize(r *snapshot.Replica, to *corev1.PodTemplateSpec) {
 		}
 		return
 	}
-	refused := o.out.Refusal(attempt.OfPod(attempt.Resizing, r.Pod))
+	refused := o.snap.Refusal(attempt.OfPod(attempt.Resizing, r.Pod))
 	if !refused.Definite {
 		return
 	}
@@ -121,7 +121,7 @@ func (o *observer) seeWait(r *snapshot.Replica) {
 // seeDeadline sets how much longer to wait for the end of a pod's update in place. A container that is still to end has its
 // grace period in addition.
 func (o *observer) seeDeadline(r *snapshot.Replica, late, what string) {
-	wait, limited := o.out.ProgressDeadline()
+	wait, limited := o.snap.ProgressDeadline()
 	if !limited {
 		return
 	}

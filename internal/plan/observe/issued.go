@@ -19,7 +19,7 @@ func placeOf(set *v1beta1.RollSet, id string) int {
 // issued returns how many ids the set has given out: the largest of the number in its status and those seen earlier and now,
 // including pods that came and went between two looks. It records when the cache has shown all of them.
 func (o *observer) issued() int {
-	if o.out.Ordinal() {
+	if o.snap.Ordinal() {
 		return 0
 	}
 	gone := map[int]bool{}
@@ -28,9 +28,9 @@ func (o *observer) issued() int {
 		gone[placeOf(o.Set, id)] = true
 	}
 	places := func(yield func(int) bool) {
-		for i := range o.out.Replicas {
-			delete(gone, o.out.Replicas[i].Place)
-			if !yield(o.out.Replicas[i].Place) {
+		for i := range o.snap.Replicas {
+			delete(gone, o.snap.Replicas[i].Place)
+			if !yield(o.snap.Replicas[i].Place) {
 				return
 			}
 		}

@@ -108,7 +108,7 @@ type observer struct {
 	Input
 
 	memory *Memory
-	out    *snapshot.Set
+	snap   *snapshot.Set
 	// waits becomes the memory's waits for the next look.
 	waits map[types.UID]waiting
 }
@@ -116,7 +116,7 @@ type observer struct {
 // Snapshot returns the snapshot of a set. It includes the identities that cannot get a pod, as far as the objects show it.
 func Snapshot(in Input, m *Memory) *snapshot.Set {
 	found := in.Resolution
-	o := observer{Input: in, memory: m, out: &snapshot.Set{
+	o := observer{Input: in, memory: m, snap: &snapshot.Set{
 		Name: in.Set.Name, UID: in.Set.UID, Spec: &in.Set.Spec,
 		Limits: in.Spec.Limits, Priorities: in.Spec.Priorities, Ordinals: in.Spec.Ordinals,
 		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Verdict: found.Verdict, Unproven: found.Unproven,
@@ -131,34 +131,34 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 		Now:          in.Now,
 		ClockAhead:   in.ClockAhead,
 	}}
-	o.out.Replicas, o.out.Leaving = o.ours()
-	o.out.Claimed = len(in.Claims) > 0 && slices.ContainsFunc(o.out.Replicas, func(r snapshot.Replica) bool { return len(r.Claims) > 0 })
+	o.snap.Replicas, o.snap.Leaving = o.ours()
+	o.snap.Claimed = len(in.Claims) > 0 && slices.ContainsFunc(o.snap.Replicas, func(r snapshot.Replica) bool { return len(r.Claims) > 0 })
 	o.markLeaving()
-	o.out.Issued = o.issued()
-	o.out.Reached = o.reached()
+	o.snap.Issued = o.issued()
+	o.snap.Reached = o.reached()
 	o.judge()
-	o.out.FindSteady()
-	o.out.Unseen = o.unseen()
-	o.out.NoneSince = o.noneSince()
-	o.out.Vacated = o.vacated()
-	o.out.Replacing = o.replacing()
-	o.out.Blocked = o.nameless()
-	o.out.Rollout = steps.Plan(steps.Input{
-		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1beta1.PromoteAnnotation], WasProven: found.WasProven,
+	o.snap.FindSteady()
+	o.snap.Unseen = o.unseen()
+	o.snap.NoneSince = o.noneSince()
+	o.snap.Vacated = o.vacated()
+	o.snap.Replacing = o.replacing()
+	o.snap.Blocked = o.nameless()
+	o.snap.Rollout = steps.Plan(steps.Input{
+		Snap: o.snap, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1beta1.PromoteAnnotation], WasProven: found.WasProven,
 	})
-	maps.Copy(o.out.Blocked, blockedByClaims(o.out))
-	return o.out
+	maps.Copy(o.snap.Blocked, blockedByClaims(o.snap))
+	return o.snap
 }
 
 // Members returns a snapshot that shows only which pods hold a place of the set, at which revision, and which of them are available.
 // Of the revisions it needs the templates only.
 func Members(in Input, m *Memory, known map[string]snapshot.Revision) *snapshot.Set {
-	o := observer{Input: in, memory: m, out: &snapshot.Set{
+	o := observer{Input: in, memory: m, snap: &snapshot.Set{
 		Name: in.Set.Name, Spec: &in.Set.Spec, Limits: in.Spec.Limits, Ordinals: in.Spec.Ordinals, Known: known, Refusals: in.Refusals, Now: in.Now,
 	}}
-	o.out.Replicas, _ = o.ours()
+	o.snap.Replicas, _ = o.ours()
 	o.judge()
-	return o.out
+	return o.snap
 }
 
 // RevisionInput returns the input to resolve the revisions of a set.

@@ -129,11 +129,11 @@ func TestWhatAPodCountsAs(t *testing.T) {
 			set, pod := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, seenPod("1", "bbbbb", 1, 900)
 			pod.Labels = map[string]string{"app": "web"}
 			tt.change(set, pod)
-			s := look(set, pod)
-			if len(s.Replicas) != 1 {
-				t.Fatalf("%d replicas", len(s.Replicas))
+			snap := look(set, pod)
+			if len(snap.Replicas) != 1 {
+				t.Fatalf("%d replicas", len(snap.Replicas))
 			}
-			if got := words(&s.Replicas[0]); got != tt.want {
+			if got := words(&snap.Replicas[0]); got != tt.want {
 				t.Errorf("the pod is %q, want %q", got, tt.want)
 			}
 		})
@@ -151,18 +151,18 @@ func TestNamesThatAreTaken(t *testing.T) {
 		Pods: []*corev1.Pod{ours, leaving}, Orphans: []*corev1.Pod{orphan},
 	}
 	memory := &Memory{}
-	s := Snapshot(Input{
+	snap := Snapshot(Input{
 		Objects: o, Replicas: memory.Join(o),
 		Refusals: map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Adopting, orphan): {Message: "no", Retry: time.Minute}},
 	}, memory)
-	if len(s.Replicas) != 1 || s.Replicas[0].Pod != ours || len(s.Leaving) != 1 || s.Leaving[0] != leaving {
-		t.Errorf("replicas %v, leaving %v", s.Replicas, s.Leaving)
+	if len(snap.Replicas) != 1 || snap.Replicas[0].Pod != ours || len(snap.Leaving) != 1 || snap.Leaving[0] != leaving {
+		t.Errorf("replicas %v, leaving %v", snap.Replicas, snap.Leaving)
 	}
 	want := map[string]snapshot.Block{
 		"ccccc": {Reason: "the name is taken by a pod that the selector does not match and that is not released yet"},
 		"ddddd": {Reason: "the name is taken by a pod that the set may not adopt; delete it"},
 	}
-	if diff := cmp.Diff(want, s.Blocked); diff != "" {
+	if diff := cmp.Diff(want, snap.Blocked); diff != "" {
 		t.Errorf("blocked (-want +got):\n%s", diff)
 	}
 }

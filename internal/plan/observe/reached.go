@@ -16,9 +16,9 @@ func (o *observer) reached() int {
 	if r := o.Set.Spec.Replicas; r != nil { // limits that cannot be resolved are 0, and lower nothing
 		m.reached = min(m.reached, int(*r))
 	}
-	if m.reached < o.out.Limits.Replicas {
-		placed := o.out.Placed() + len(o.out.Leaving) // one that is released had a place until now
-		m.reached = max(m.reached, min(placed, o.out.Limits.Replicas))
+	if m.reached < o.snap.Limits.Replicas {
+		placed := o.snap.Placed() + len(o.snap.Leaving) // one that is released had a place until now
+		m.reached = max(m.reached, min(placed, o.snap.Limits.Replicas))
 	}
 	return m.reached
 }
@@ -28,12 +28,12 @@ func (o *observer) reached() int {
 func (o *observer) noneSince() time.Time {
 	m := o.memory
 	switch {
-	case o.out.Limits.Replicas == 0, o.out.Serves():
+	case o.snap.Limits.Replicas == 0, o.snap.Serves():
 		m.noneSince = time.Time{}
-	case m.noneSince.IsZero() && (m.looked || o.out.Lacks()): // the pod that is missing may have served until now
+	case m.noneSince.IsZero() && (m.looked || o.snap.Lacks()): // the pod that is missing may have served until now
 		m.noneSince = o.Now
 	case m.noneSince.IsZero():
-		m.noneSince = o.out.UnavailableSince()
+		m.noneSince = o.snap.UnavailableSince()
 	}
 	m.looked = true
 	return m.noneSince

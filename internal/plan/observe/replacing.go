@@ -29,14 +29,14 @@ func (m *Memory) Planned(p *action.Plan) {
 // freezes the mix of revisions: there, each pod that is to be replaced has a successor of its own revision, even if a user deletes it.
 func (o *observer) replacing() map[string]string {
 	m := o.memory
-	first := m.paused != o.out.Paused()
-	if m.paused = o.out.Paused(); first {
+	first := m.paused != o.snap.Paused()
+	if m.paused = o.snap.Paused(); first {
 		m.replacing = nil
 	}
 	taken, next := map[string]string{}, map[string]string{}
 	maps.Copy(taken, m.replacing)
-	for i := range o.out.Replicas {
-		r := &o.out.Replicas[i]
+	for i := range o.snap.Replicas {
+		r := &o.snap.Replicas[i]
 		replaced := m.paused && r.Pod != nil && !r.Finished && r.ToReplace() && !r.Surge
 		switch {
 		case r.Pod == nil:
@@ -49,9 +49,9 @@ func (o *observer) replacing() map[string]string {
 			taken[r.ID] = r.Revision
 		}
 	}
-	maps.DeleteFunc(taken, func(id, _ string) bool { return o.out.Ordinal() && !o.inUse(id) })
+	maps.DeleteFunc(taken, func(id, _ string) bool { return o.snap.Ordinal() && !o.inUse(id) })
 	ids := slices.Sorted(maps.Keys(taken))
-	for _, id := range ids[min(len(ids), o.out.Limits.Replicas-o.out.Placed()):] {
+	for _, id := range ids[min(len(ids), o.snap.Limits.Replicas-o.snap.Placed()):] {
 		delete(taken, id)
 	}
 	maps.Copy(next, taken)
@@ -62,7 +62,7 @@ func (o *observer) replacing() map[string]string {
 // unseen returns how many of the places without a pod may have been emptied by a move before the first look.
 func (o *observer) unseen() int {
 	m := o.memory
-	empty := max(0, o.out.Reached-o.out.Placed())
+	empty := max(0, o.snap.Reached-o.snap.Placed())
 	if m.looked {
 		empty = min(empty, m.unseen)
 	}

@@ -53,9 +53,9 @@ func TestPlannedMoves(t *testing.T) {
 	moved, lost := pod("web-0", "0"), pod("web-1", "1")
 	memory := &Memory{}
 	look := func(step string, want map[string]string, unseen int, pods ...*corev1.Pod) {
-		o := lookAgain(memory, set, pods...)
-		if !maps.Equal(o.Replacing, want) || o.Unseen != unseen {
-			t.Errorf("%s: replacing %v and %d unseen, want %v and %d", step, o.Replacing, o.Unseen, want, unseen)
+		snap := lookAgain(memory, set, pods...)
+		if !maps.Equal(snap.Replacing, want) || snap.Unseen != unseen {
+			t.Errorf("%s: replacing %v and %d unseen, want %v and %d", step, snap.Replacing, snap.Unseen, want, unseen)
 		}
 	}
 	look("at first", nil, 0, moved, lost)

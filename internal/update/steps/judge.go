@@ -24,16 +24,16 @@ func (p *planner) judge(step int) {
 	}
 	available, from := p.available()
 	since := p.since(available, from)
-	p.out.Waits = p.Set.Paused() || !available && p.Set.Limits.Partition > p.out.Keeps
+	p.out.Waits = p.Snap.Paused() || !available && p.Snap.Limits.Partition > p.out.Keeps
 	p.readGates(spec, since.Time, available && !p.out.Waits)
 	next.Since, next.Until = since, nil
 
 	soaked := since.Add(time.Duration(spec.SoakSeconds) * time.Second)
-	now := p.Set.Now
+	now := p.Snap.Now
 	switch {
 	case p.out.Failure != "":
 		next.Phase = v1beta1.RolloutFailed
-	case p.Set.Paused():
+	case p.Snap.Paused():
 		if awaits := next.Phase == v1beta1.RolloutPaused && p.was.Since != nil; !awaits || !available {
 			next.Since = nil // what it has soaked counts only if it has done so
 		}
@@ -95,7 +95,7 @@ func (p *planner) readGates(spec *v1beta1.RolloutStep, since time.Time, runs boo
 		case c != nil && c.Status == metav1.ConditionFalse && !untried:
 			p.out.Failure = fmt.Sprintf("gate %s is False: %s", c.Type, c.Message)
 		case !runs || !limited:
-		case p.Set.Now.Before(timeout):
+		case p.Snap.Now.Before(timeout):
 			p.wakeAt(timeout)
 		default:
 			p.out.Failure = fmt.Sprintf("gate %s did not become True within %d seconds", gate.ConditionType, *gate.TimeoutSeconds)
@@ -127,7 +127,7 @@ func (p *planner) firstTimeout(spec *v1beta1.RolloutStep, since time.Time) *meta
 }
 
 func (p *planner) wakeAt(t time.Time) {
-	if wait := t.Sub(p.Set.Now); p.out.Wake == 0 || wait < p.out.Wake {
+	if wait := t.Sub(p.Snap.Now); p.out.Wake == 0 || wait < p.out.Wake {
 		p.out.Wake = wait
 	}
 }
@@ -145,45 +145,45 @@ func (p *planner) condition(name string) *metav1.Condition {
 // available reports whether the step has all its pods at the update revision and available, and since when they have been so
 // without a restart of a container. Dates in the future have not happened yet.
 func (p *planner) available() (all bool, since time.Time) {
-	o := p.Set
+	snap := p.Snap
 	pods := 0
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if !r.Active() || r.Revision != o.Update.Name || !belongs(o, r, p.out.Keeps) {
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		if !r.Active() || r.Revision != snap.Update.Name || !belongs(snap, r, p.out.Keeps) {
 			continue
 		}
 		if !r.Available || r.Waiting != "" {
 			return false, since
 		}
 		pods++
-		for _, t := range []time.Time{r.ReadySince.Add(o.MinReady()), podstate.Started(r.Pod)} {
-			if t.After(since) && !t.After(o.Now) {
+		for _, t := range []time.Time{r.ReadySince.Add(snap.MinReady()), podstate.Started(r.Pod)} {
+			if t.After(since) && !t.After(snap.Now) {
 				since = t
 			}
 		}
 	}
-	return pods >= o.Limits.Replicas-p.out.Keeps, since
+	return pods >= snap.Limits.Replicas-p.out.Keeps, since
 }
 
 // belongs reports whether a pod at the update revision is in a place that is wanted there. In a set with random names every
 // pod is, except for surge pods that are deleted again.
-func belongs(o *snapshot.Set, r *snapshot.Replica, partition int) bool {
-	if !o.Ordinal() {
+func belongs(snap *snapshot.Set, r *snapshot.Replica, partition int) bool {
+	if !snap.Ordinal() {
 		return !r.Surge
 	}
-	place, used := o.InUse(r.Ordinal)
+	place, used := snap.InUse(r.Ordinal)
 	return used && place >= partition
 }
 
 // updated returns how many pods a set has at the update revision. It does not count terminating pods of a set with random
 // names, because their successors may exist already, nor surge pods that are deleted again.
 func (p *planner) updated() int {
-	if p.Set.Ordinal() {
+	if p.Snap.Ordinal() {
 		return p.updatedOrdinals()
 	}
 	updated := 0
-	for i := range p.Set.Replicas {
-		if r := &p.Set.Replicas[i]; r.Pod != nil && !r.Terminating && !r.Surge && r.Revision == p.Set.Update.Name {
+	for i := range p.Snap.Replicas {
+		if r := &p.Snap.Replicas[i]; r.Pod != nil && !r.Terminating && !r.Surge && r.Revision == p.Snap.Update.Name {
 			updated++
 		}
 	}
@@ -192,26 +192,26 @@ func (p *planner) updated() int {
 
 // reach returns how many pods the update revision has; in a set with ordinals, down to the lowest of them that counts.
 func (p *planner) reach() int {
-	if !p.Set.Ordinal() {
+	if !p.Snap.Ordinal() {
 		return p.updated()
 	}
-	lowest, other := p.Set.Limits.Replicas, p.highestOther()
-	for i := range p.Set.Replicas {
-		r := &p.Set.Replicas[i]
-		if place, used := p.Set.InUse(r.Ordinal); used && r.Pod != nil && place > other {
+	lowest, other := p.Snap.Limits.Replicas, p.highestOther()
+	for i := range p.Snap.Replicas {
+		r := &p.Snap.Replicas[i]
+		if place, used := p.Snap.InUse(r.Ordinal); used && r.Pod != nil && place > other {
 			lowest = min(lowest, place)
 		}
 	}
-	return p.Set.Limits.Replicas - lowest
+	return p.Snap.Limits.Replicas - lowest
 }
 
 // updatedOrdinals returns how many pods of a set with ordinals are at the update revision. A pod below one of another
 // revision does not count: scaling created it there, and it goes back.
 func (p *planner) updatedOrdinals() (updated int) {
-	o, other := p.Set, p.highestOther()
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if place, used := o.InUse(r.Ordinal); used && r.Pod != nil && place > other {
+	snap, other := p.Snap, p.highestOther()
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		if place, used := snap.InUse(r.Ordinal); used && r.Pod != nil && place > other {
 			updated++
 		}
 	}
@@ -221,9 +221,9 @@ func (p *planner) updatedOrdinals() (updated int) {
 // highestOther returns the highest place with a pod of another revision than the update revision; -1 if there is none.
 func (p *planner) highestOther() int {
 	other := -1
-	for i := range p.Set.Replicas {
-		r := &p.Set.Replicas[i]
-		if place, used := p.Set.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != p.Set.Update.Name {
+	for i := range p.Snap.Replicas {
+		r := &p.Snap.Replicas[i]
+		if place, used := p.Snap.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != p.Snap.Update.Name {
 			other = max(other, place)
 		}
 	}

@@ -25,8 +25,8 @@ import (
 
 // Input is the input of [Plan], which does not change it.
 type Input struct {
-	// Set is the observation, all but its Rollout.
-	Set *snapshot.Set
+	// Snap is the snapshot, all but its Rollout.
+	Snap *snapshot.Set
 	// Status is the status that the API server has.
 	Status *v1beta1.RollSetStatus
 	// Promotion is the value of the annotation that promotes a step.
@@ -37,16 +37,16 @@ type Input struct {
 
 // Plan returns which step is at work, what it waits for, and the new status of the rollout.
 func Plan(in Input) snapshot.Rollout {
-	o := in.Set
-	sizes := o.Limits.Steps
-	if len(sizes) == 0 || o.Limits.Replicas == 0 || o.Strategy() != v1beta1.RollingUpdateStrategy || !o.Rolling() || o.Unproven || in.WasProven {
+	snap := in.Snap
+	sizes := snap.Limits.Steps
+	if len(sizes) == 0 || snap.Limits.Replicas == 0 || snap.Strategy() != v1beta1.RollingUpdateStrategy || !snap.Rolling() || snap.Unproven || in.WasProven {
 		return snapshot.Rollout{}
 	}
-	p := planner{Input: in, sizes: sizes, steps: o.Spec.UpdateStrategy.RollingUpdate.Steps}
-	if r := in.Status.Rollout; r != nil && r.Revision == o.Update.Name {
+	p := planner{Input: in, sizes: sizes, steps: snap.Spec.UpdateStrategy.RollingUpdate.Steps}
+	if r := in.Status.Rollout; r != nil && r.Revision == snap.Update.Name {
 		p.was = r
 	}
-	if o.Rejected {
+	if snap.Rejected {
 		return p.givenUp()
 	}
 	step, begins := p.locate()
@@ -79,7 +79,7 @@ type planner struct {
 // givenUp returns the rollout of a revision that is rolled back: no step is at work.
 func (p *planner) givenUp() snapshot.Rollout {
 	next := &v1beta1.RolloutStatus{
-		Revision: p.Set.Update.Name, Steps: int32(len(p.sizes)), Phase: v1beta1.RolloutFailed, Since: p.now(),
+		Revision: p.Snap.Update.Name, Steps: int32(len(p.sizes)), Phase: v1beta1.RolloutFailed, Since: p.now(),
 	}
 	if p.was != nil && p.was.Step == 0 {
 		next.Since = p.was.Since
@@ -92,7 +92,7 @@ func (p *planner) keeps(step int) int {
 	if step > len(p.sizes) {
 		return 0
 	}
-	return p.Set.Limits.Replicas - max(p.sizes[step-1], p.exceeding(step))
+	return p.Snap.Limits.Replicas - max(p.sizes[step-1], p.exceeding(step))
 }
 
 // exceeding returns how many pods at the update revision stay although the last step has fewer; 0 if none do. The status records
@@ -140,7 +140,7 @@ func (p *planner) reached() int {
 // begin makes a step the one at work. Its gates are closed, whatever their earlier status.
 func (p *planner) begin(step int) {
 	next := &v1beta1.RolloutStatus{
-		Revision: p.Set.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1beta1.RolloutRolling, Since: p.now(),
+		Revision: p.Snap.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1beta1.RolloutRolling, Since: p.now(),
 	}
 	p.out.Next, p.out.Turning = next, true
 	if step > len(p.steps) {
@@ -150,7 +150,7 @@ func (p *planner) begin(step int) {
 	if p.edited && p.updated() > p.sizes[step-1] {
 		there := p.reach()
 		next.Updated = new(intstr.FromInt(there))
-		p.out.Keeps = p.Set.Limits.Replicas - there
+		p.out.Keeps = p.Snap.Limits.Replicas - there
 	}
 	if p.names(strconv.Itoa(step)) || p.names("all") && p.stale() {
 		next.IgnoredPromotion = p.Promotion
@@ -162,7 +162,7 @@ func (p *planner) begin(step int) {
 }
 
 // names reports whether the promotion names this revision and a step, or all.
-func (p *planner) names(what string) bool { return p.Promotion == p.Set.Update.Name+"/"+what }
+func (p *planner) names(what string) bool { return p.Promotion == p.Snap.Update.Name+"/"+what }
 
 // stale reports whether the promotion was there before this rollout began.
 func (p *planner) stale() bool {
@@ -176,7 +176,7 @@ func (p *planner) promoted(what string) bool {
 
 // now returns the time of the observation in whole seconds, as the API keeps it. It is rounded up, so that nothing ends
 // early.
-func (p *planner) now() *metav1.Time { return ceil(p.Set.Now) }
+func (p *planner) now() *metav1.Time { return ceil(p.Snap.Now) }
 
 func ceil(t time.Time) *metav1.Time {
 	whole := t.Truncate(time.Second)

@@ -47,23 +47,23 @@ func step(text string) v1beta1.RolloutStep {
 // observed returns an observation of a set with steps.
 func observed(t *testing.T, config, state, plan string) *snapshot.Set {
 	t.Helper()
-	o := snapshottest.Parse(config, state)
+	snap := snapshottest.Parse(config, state)
 	for text := range strings.FieldsSeq(plan) {
-		o.Spec.UpdateStrategy.RollingUpdate.Steps = append(o.Spec.UpdateStrategy.RollingUpdate.Steps, step(text))
+		snap.Spec.UpdateStrategy.RollingUpdate.Steps = append(snap.Spec.UpdateStrategy.RollingUpdate.Steps, step(text))
 	}
 	var err error
-	if o.Limits.Steps, err = snapshot.ResolveSteps(o.Spec, o.Limits.Replicas); err != nil {
+	if snap.Limits.Steps, err = snapshot.ResolveSteps(snap.Spec, snap.Limits.Replicas); err != nil {
 		t.Fatal(err)
 	}
-	return o
+	return snap
 }
 
 // at returns a status of a rollout that was at a step for so long: "2 Soaking 10s"; nil for an empty text.
-func at(o *snapshot.Set, text string) *v1beta1.RolloutStatus {
+func at(snap *snapshot.Set, text string) *v1beta1.RolloutStatus {
 	if text == "" {
 		return nil
 	}
-	r := &v1beta1.RolloutStatus{Revision: o.Update.Name, Steps: int32(len(o.Limits.Steps))}
+	r := &v1beta1.RolloutStatus{Revision: snap.Update.Name, Steps: int32(len(snap.Limits.Steps))}
 	var age string
 	if _, err := fmt.Sscan(text, &r.Step, &r.Phase, &age); err != nil {
 		panic(err)
@@ -76,9 +76,9 @@ func at(o *snapshot.Set, text string) *v1beta1.RolloutStatus {
 	if err != nil {
 		panic(err)
 	}
-	r.Since = &metav1.Time{Time: o.Now.Add(-d)}
-	if n := int(r.Step); n >= 1 && n <= len(o.Limits.Steps) {
-		r.Updated = &o.Spec.UpdateStrategy.RollingUpdate.Steps[n-1].Updated
+	r.Since = &metav1.Time{Time: snap.Now.Add(-d)}
+	if n := int(r.Step); n >= 1 && n <= len(snap.Limits.Steps) {
+		r.Updated = &snap.Spec.UpdateStrategy.RollingUpdate.Steps[n-1].Updated
 	}
 	return r
 }
@@ -94,13 +94,13 @@ func conditions(text string) []metav1.Condition {
 }
 
 // show formats a rollout in one line.
-func show(o *snapshot.Set, r snapshot.Rollout) string {
+func show(snap *snapshot.Set, r snapshot.Rollout) string {
 	if r.Next == nil {
 		return "none"
 	}
 	text := fmt.Sprintf("keeps %d, step %d %s", r.Keeps, r.Next.Step, r.Next.Phase)
 	if r.Next.Until != nil {
-		text += " for " + r.Next.Until.Sub(o.Now).String()
+		text += " for " + r.Next.Until.Sub(snap.Now).String()
 	}
 	if r.Waits {
 		text += ", waits"
@@ -195,10 +195,10 @@ func TestPlan(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observed(t, tt.config, tt.state, tt.steps)
-			status := &v1beta1.RollSetStatus{Rollout: at(o, tt.was), Conditions: conditions(tt.gates)}
-			in := steps.Input{Set: o, Status: status, Promotion: tt.promotion, WasProven: tt.before}
-			if diff := cmp.Diff(tt.want, show(o, steps.Plan(in))); diff != "" {
+			snap := observed(t, tt.config, tt.state, tt.steps)
+			status := &v1beta1.RollSetStatus{Rollout: at(snap, tt.was), Conditions: conditions(tt.gates)}
+			in := steps.Input{Snap: snap, Status: status, Promotion: tt.promotion, WasProven: tt.before}
+			if diff := cmp.Diff(tt.want, show(snap, steps.Plan(in))); diff != "" {
 				t.Errorf("rollout (-want +got):\n%s", diff)
 			}
 		})
@@ -208,16 +208,16 @@ func TestPlan(t *testing.T) {
 // TestPlanWasEdited covers a rollout whose status was written for other steps than the spec has now.
 func TestPlanWasEdited(t *testing.T) {
 	t.Parallel()
-	o := observed(t, "random R=4 v1>v2", "a:v2+ b:v2+ c:v1+ d:v1+", "1 2 3")
+	snap := observed(t, "random R=4 v1>v2", "a:v2+ b:v2+ c:v1+ d:v1+", "1 2 3")
 	for name, edit := range map[string]func(*v1beta1.RolloutStatus){
 		"one more step": func(r *v1beta1.RolloutStatus) { r.Steps = 2 },
 		"another size":  func(r *v1beta1.RolloutStatus) { r.Updated = new(intstr.FromString("10%")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			was := at(o, "1 Rolling 1s")
+			was := at(snap, "1 Rolling 1s")
 			edit(was)
-			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: was}}))
+			got := show(snap, steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: was}}))
 			if want := "keeps 2, step 2 Rolling"; got != want {
 				t.Errorf("got %s, want %s: the smallest step with two pods at the revision", got, want)
 			}
@@ -274,19 +274,19 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before, done := strings.CutSuffix(tt.before, "!")
-			o := observed(t, tt.config, tt.state, before)
-			was := at(o, "2 Rolling 1s")
+			snap := observed(t, tt.config, tt.state, before)
+			was := at(snap, "2 Rolling 1s")
 			if done {
-				was = at(o, "3 Rolling 1s")
+				was = at(snap, "3 Rolling 1s")
 			}
-			o = observed(t, tt.config, tt.state, tt.after)
-			edited := steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: was}})
-			if got := show(o, edited); got != tt.want {
+			snap = observed(t, tt.config, tt.state, tt.after)
+			edited := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: was}})
+			if got := show(snap, edited); got != tt.want {
 				t.Errorf("after the edit %s, want %s", got, tt.want)
 			}
-			o = observed(t, tt.config, tt.then, tt.after)
-			next := steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: edited.Next}})
-			if got := show(o, next); got != tt.next {
+			snap = observed(t, tt.config, tt.then, tt.after)
+			next := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: edited.Next}})
+			if got := show(snap, next); got != tt.next {
 				t.Errorf("then %s, want %s", got, tt.next)
 			}
 		})
@@ -309,13 +309,13 @@ func TestPlanRestarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observed(t, "random R=2 v1>v2", "a:v2+ b:v1+", "1,soak=30")
-			o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
-				Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(tt.started))},
+			snap := observed(t, "random R=2 v1>v2", "a:v2+ b:v1+", "1,soak=30")
+			snap.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+				Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(snap.Now.Add(tt.started))},
 			}}}
-			was := at(o, "1 Soaking 0s")
-			was.Since = &metav1.Time{Time: o.Now.Add(tt.since)}
-			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: was}}))
+			was := at(snap, "1 Soaking 0s")
+			was.Since = &metav1.Time{Time: snap.Now.Add(tt.since)}
+			got := show(snap, steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: was}}))
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}

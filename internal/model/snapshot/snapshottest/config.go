@@ -21,7 +21,7 @@ import (
 
 // configuration holds the parsed words of a configuration.
 type configuration struct {
-	set     *snapshot.Set
+	snap    *snapshot.Set
 	start   int32
 	reserve []intstr.IntOrString
 	// unasked is true if the API server was not yet asked about the revisions.
@@ -34,7 +34,7 @@ type configuration struct {
 
 func (c *configuration) read(word string) {
 	if from, to, ok := strings.Cut(word, ">"); ok {
-		c.set.Current, c.set.Update = revision(from), revision(to)
+		c.snap.Current, c.snap.Update = revision(from), revision(to)
 		return
 	}
 	if key, value, ok := strings.Cut(word, "="); ok {
@@ -58,7 +58,7 @@ func (c *configuration) readNumber(key, value string) {
 	if err != nil {
 		panic(fmt.Sprintf("configuration %s=%s: want a number", key, value))
 	}
-	switch l := &c.set.Limits; key {
+	switch l := &c.snap.Limits; key {
 	case "R":
 		l.Replicas = n
 	case "p":
@@ -70,20 +70,20 @@ func (c *configuration) readNumber(key, value string) {
 	case "scalemu":
 		l.ScaleMaxUnavailable = n
 	case "reached":
-		c.set.Reached = n
+		c.snap.Reached = n
 	case "start":
 		c.start = int32(number)
 	case "soak":
-		c.set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: Zone, SoakSeconds: int32(number)}
+		c.snap.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: Zone, SoakSeconds: int32(number)}
 	case "wait":
-		c.set.FinishedWait = time.Duration(n) * time.Second
+		c.snap.FinishedWait = time.Duration(n) * time.Second
 	default:
 		panic(fmt.Sprintf("configuration: no number %q", key))
 	}
 }
 
 func (c *configuration) readSwitch(word string) {
-	spec := c.set.Spec
+	spec := c.snap.Spec
 	switch word {
 	case "random":
 	case "claims":
@@ -91,7 +91,7 @@ func (c *configuration) readSwitch(word string) {
 	case "unasked":
 		c.unasked = true
 	case "nowhere":
-		c.set.Nowhere = true
+		c.snap.Nowhere = true
 	case "ordinal":
 		spec.PodIdentity, spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
 	case "ordered":
@@ -109,43 +109,43 @@ func (c *configuration) readSwitch(word string) {
 		hook := spec.Lifecycle.PreDelete
 		hook.TimeoutSeconds, hook.OnTimeout = new(int32(60)), v1beta1.ProceedOnTimeout
 	case "rejected":
-		c.set.Rejected = true
+		c.snap.Rejected = true
 	case "claimless":
 		c.claimless = true
 	case "forgotten":
 		c.forgotten = true
 	case "refused":
-		c.set.Refusals = map[attempt.Key]snapshot.Refusal{attempt.AnyCreate(): {Message: "exceeded quota: pods", Definite: true}}
+		c.snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.AnyCreate(): {Message: "exceeded quota: pods", Definite: true}}
 	default:
-		c.set.Current, c.set.Update = revision(word), revision(word)
+		c.snap.Current, c.snap.Update = revision(word), revision(word)
 	}
 }
 
 func (c *configuration) finish() {
-	for i := range c.set.Spec.VolumeClaimTemplates {
-		template := &c.set.Spec.VolumeClaimTemplates[i]
+	for i := range c.snap.Spec.VolumeClaimTemplates {
+		template := &c.snap.Spec.VolumeClaimTemplates[i]
 		claim := snapshot.ClaimTemplate{Name: template.Name, Template: template}
-		c.set.Update.Claims = append(c.set.Update.Claims, claim)
+		c.snap.Update.Claims = append(c.snap.Update.Claims, claim)
 	}
-	if !c.claimless || c.set.Current.Name == c.set.Update.Name {
-		c.set.Current.Claims = c.set.Update.Claims
+	if !c.claimless || c.snap.Current.Name == c.snap.Update.Name {
+		c.snap.Current.Claims = c.snap.Update.Claims
 	}
-	c.set.Known = map[string]snapshot.Revision{c.set.Current.Name: c.set.Current, c.set.Update.Name: c.set.Update}
+	c.snap.Known = map[string]snapshot.Revision{c.snap.Current.Name: c.snap.Current, c.snap.Update.Name: c.snap.Update}
 	for i := range 10 { // strays; pods at revisions with other names are from somewhere else
-		if name := fmt.Sprintf("v%d", i); c.set.Known[name].Template == nil {
-			c.set.Known[name] = snapshot.Revision{Name: name, Template: &corev1.PodTemplateSpec{}, Claims: c.set.Update.Claims}
+		if name := fmt.Sprintf("v%d", i); c.snap.Known[name].Template == nil {
+			c.snap.Known[name] = snapshot.Revision{Name: name, Template: &corev1.PodTemplateSpec{}, Claims: c.snap.Update.Claims}
 		}
 	}
 	if !c.unasked {
-		c.set.Preflights = map[string]snapshot.Preflight{c.set.Current.Name: {}, c.set.Update.Name: {}}
+		c.snap.Preflights = map[string]snapshot.Preflight{c.snap.Current.Name: {}, c.snap.Update.Name: {}}
 	}
 	var err error
-	if c.set.Ordinals, err = identity.NewOrdinals(c.start, c.reserve); err != nil {
+	if c.snap.Ordinals, err = identity.NewOrdinals(c.start, c.reserve); err != nil {
 		panic(err)
 	}
 	if c.forgotten {
-		c.set.Current.Template = nil
+		c.snap.Current.Template = nil
 	}
-	replicas := int32(c.set.Limits.Replicas)
-	c.set.Spec.Replicas = &replicas
+	replicas := int32(c.snap.Limits.Replicas)
+	c.snap.Spec.Replicas = &replicas
 }

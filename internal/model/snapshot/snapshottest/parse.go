@@ -53,38 +53,38 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //
 // It panics on anything else: a test's input is wrong, not what it tests.
 func Parse(config, state string) *snapshot.Set {
-	o := &snapshot.Set{
+	snap := &snapshot.Set{
 		Name:   "web",
 		UID:    "uid-web",
 		Spec:   &v1beta1.RollSetSpec{PodIdentity: v1beta1.RandomIdentity},
 		Limits: snapshot.Limits{MaxUnavailable: 1, ScaleMaxUnavailable: -1},
 		Now:    Now(),
 	}
-	c := configuration{set: o}
+	c := configuration{snap: snap}
 	for word := range strings.FieldsSeq(config) {
 		c.read(word)
 	}
 	c.finish()
 	for i, word := range strings.Fields(state) {
-		o.Replicas = append(o.Replicas, replica(o, word, i))
-		o.Claimed = o.Claimed || len(o.Replicas[i].Claims) > 0
+		snap.Replicas = append(snap.Replicas, replica(snap, word, i))
+		snap.Claimed = snap.Claimed || len(snap.Replicas[i].Claims) > 0
 	}
-	FindNone(o)
-	o.Reached = min(max(o.Reached, o.Placed()), o.Limits.Replicas)
-	o.Unseen = o.Reached - o.Placed()
-	return o
+	FindNone(snap)
+	snap.Reached = min(max(snap.Reached, snap.Placed()), snap.Limits.Replicas)
+	snap.Unseen = snap.Reached - snap.Placed()
+	return snap
 }
 
 // FindNone sets since when no pod has been available, as the pods show it.
-func FindNone(o *snapshot.Set) {
-	o.NoneSince = time.Time{}
-	if !o.Serves() {
-		o.NoneSince = o.UnavailableSince()
+func FindNone(snap *snapshot.Set) {
+	snap.NoneSince = time.Time{}
+	if !snap.Serves() {
+		snap.NoneSince = snap.UnavailableSince()
 	}
 }
 
 // replica parses one word of a state. Each pod is a minute older than the next one.
-func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
+func replica(snap *snapshot.Set, word string, index int) snapshot.Replica {
 	id, rest, ok := strings.Cut(word, ":")
 	if !ok || rest == "" {
 		panic(fmt.Sprintf("state %q: want identity:revision and a mark", word))
@@ -100,7 +100,7 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	}
 	if strings.HasSuffix(rest, "$") || rest == "-" {
 		rest = strings.TrimSuffix(rest, "$")
-		r.Claims = []*corev1.PersistentVolumeClaim{claim(o, id)}
+		r.Claims = []*corev1.PersistentVolumeClaim{claim(snap, id)}
 	}
 	if rest == "-" {
 		return r
@@ -115,19 +115,19 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	mark := rest[len(rest)-1]
 	r.Revision = rest[:len(rest)-1]
 	r.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name:              o.PodName(id),
+		Name:              snap.PodName(id),
 		UID:               types.UID("uid-" + id),
-		CreationTimestamp: metav1.NewTime(o.Now.Add(time.Duration(index)*time.Minute - 24*time.Hour)),
+		CreationTimestamp: metav1.NewTime(snap.Now.Add(time.Duration(index)*time.Minute - 24*time.Hour)),
 	}}
 	r.Pod.Status.Phase = corev1.PodRunning
 	r.Pod.Spec.NodeName = "node-" + id
 	r.Scheduled = true
-	setMark(o, &r, mark)
+	setMark(snap, &r, mark)
 	if zoned {
 		setZone(&r, zone)
 	}
 	if hook != "" {
-		setHook(o, &r, hook)
+		setHook(snap, &r, hook)
 	}
 	if r.Surge {
 		metav1.SetMetaDataLabel(&r.Pod.ObjectMeta, v1beta1.SurgeLabel, "true")
@@ -137,23 +137,23 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 }
 
 // claim returns a claim that the default retention policy does not change.
-func claim(o *snapshot.Set, id string) *corev1.PersistentVolumeClaim {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + o.PodName(id)}}
-	if !o.Ordinal() {
-		c.OwnerReferences = []metav1.OwnerReference{{Kind: "RollSet", Name: o.Name, UID: o.UID, Controller: new(true)}}
+func claim(snap *snapshot.Set, id string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + snap.PodName(id)}}
+	if !snap.Ordinal() {
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "RollSet", Name: snap.Name, UID: snap.UID, Controller: new(true)}}
 	}
 	return c
 }
 
 // setHook gives a pod the mark of the hook preDelete, or the state that it prepares for, or both.
-func setHook(o *snapshot.Set, r *snapshot.Replica, hook string) {
+func setHook(snap *snapshot.Set, r *snapshot.Replica, hook string) {
 	if hook != "%" {
-		r.Pod.Labels = maps.Clone(o.Spec.Lifecycle.PreDelete.LabelsHandler)
+		r.Pod.Labels = maps.Clone(snap.Spec.Lifecycle.PreDelete.LabelsHandler)
 	}
 	if hook != "&" {
 		r.State, r.Updating, r.Available = v1beta1.LifecyclePreparingDelete, true, false
 		metav1.SetMetaDataLabel(&r.Pod.ObjectMeta, v1beta1.LifecycleStateLabel, string(r.State))
-		since := o.Now
+		since := snap.Now
 		if hook == "=" {
 			since = since.Add(-time.Hour)
 		}
@@ -174,14 +174,14 @@ func setZone(r *snapshot.Replica, zone string) {
 	}
 }
 
-func setMark(o *snapshot.Set, r *snapshot.Replica, mark byte) {
+func setMark(snap *snapshot.Set, r *snapshot.Replica, mark byte) {
 	switch mark {
 	case '+':
-		r.Ready, r.Available, r.ReadySince = true, true, o.Now.Add(-time.Hour)
+		r.Ready, r.Available, r.ReadySince = true, true, snap.Now.Add(-time.Hour)
 	case 'r':
-		r.Ready, r.ReadySince = true, o.Now.Add(-time.Second)
+		r.Ready, r.ReadySince = true, snap.Now.Add(-time.Second)
 	case '.', ',':
-		since := o.Now
+		since := snap.Now
 		if mark == ',' {
 			since = since.Add(-time.Hour)
 		}
@@ -189,16 +189,16 @@ func setMark(o *snapshot.Set, r *snapshot.Replica, mark byte) {
 			Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(since),
 		}}
 	case '~':
-		r.Updating, r.Gate = true, inplace.Gate{Declared: true, Status: corev1.ConditionFalse, Since: o.Now.Add(-time.Second)}
+		r.Updating, r.Gate = true, inplace.Gate{Declared: true, Status: corev1.ConditionFalse, Since: snap.Now.Add(-time.Second)}
 	case 'x':
 		r.Terminating = true
-		r.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now.Add(time.Second)}
+		r.Pod.DeletionTimestamp = &metav1.Time{Time: snap.Now.Add(time.Second)}
 	case 'X':
 		r.Terminating = true
-		r.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now.Add(-time.Hour)}
+		r.Pod.DeletionTimestamp = &metav1.Time{Time: snap.Now.Add(-time.Hour)}
 	case '!':
 		r.Finished = true
-		r.Pod.Status.Phase, r.Pod.Status.StartTime = corev1.PodFailed, &metav1.Time{Time: o.Now} // and soon
+		r.Pod.Status.Phase, r.Pod.Status.StartTime = corev1.PodFailed, &metav1.Time{Time: snap.Now} // and soon
 	default:
 		panic(fmt.Sprintf("state of %s: no mark %q", r.ID, mark))
 	}
