@@ -88,6 +88,46 @@ func TestOwnLabelsThatPodsLack(t *testing.T) {
 	}
 }
 
+// TestAlteredSurge lets a policy take from surge what makes it surge. The template is not refused, because members may be accepted. A dry
+// run comes before the next attempt, and shows whether the policy is still there.
+func TestAlteredSurge(t *testing.T) {
+	t.Parallel()
+	for _, label := range []string{v1beta1.SurgeLabel, v1beta1.RevisionLabel} {
+		t.Run(label, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1beta1.OrdinalIdentity)
+			w.server.rewrite = without(label)
+			create := action.Create{ID: "3", Revision: revision, Surge: true}
+			var log []string
+			attempts := func() {
+				t.Helper()
+				w.server.log = nil
+				result := w.apply(t, create)
+				if log = w.server.log; result.Preflights != nil {
+					t.Errorf("the template is refused: %+v", result.Preflights)
+				}
+				if a := result.Attempts[0]; attempt.IsAltered(a.Err) != (w.server.rewrite != nil) {
+					t.Errorf("attempt = %+v", a)
+				}
+			}
+			if attempts(); len(log) != 1 {
+				t.Errorf("requests %v, want one create", log)
+			}
+			clear(w.server.objects)
+			w.snap.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(create): {Message: "altered", Altered: true}}
+			attempts()
+			if diff := cmp.Diff([]string{"dry-run web-3"}, log); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			w.server.rewrite = nil
+			attempts()
+			if diff := cmp.Diff([]string{"dry-run web-3", "create web-3"}, log); diff != "" {
+				t.Errorf("requests without the policy (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestAlteredPatchesAreRefused lets a policy take back what is written to an object.
 func TestAlteredPatchesAreRefused(t *testing.T) {
 	t.Parallel()

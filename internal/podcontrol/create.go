@@ -32,7 +32,7 @@ func (w *writer) createAll(ctx context.Context, creates []action.Create) {
 		w.note(creates[i], outcomes[i])
 	}
 	for i := range done {
-		if refusesPod(outcomes[i]) {
+		if refusesPod(creates[i], outcomes[i]) {
 			w.askWhether(ctx, creates[i].Revision, outcomes[i].err)
 		}
 	}
@@ -61,10 +61,11 @@ func (w *writer) checkMember(sent metav1.Object, pod *corev1.Pod) error {
 	return attempt.CheckMember(w.set.UID, selector, sent, pod)
 }
 
-// refusesPod reports whether the API server refused a pod for its content, and not because there are too many.
-func refusesPod(out outcome) bool {
+// refusesPod reports whether the API server refused a pod for its content, and not because there are too many. What it made of surge
+// says nothing about members.
+func refusesPod(a action.Create, out outcome) bool {
 	err := out.err
-	return out.pod && (attempt.IsAltered(err) || (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err))
+	return out.pod && (attempt.IsAltered(err) && !a.Surge || (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err))
 }
 
 // askWhether finds out whether a pod was refused for its template or only for itself. It asks about a pod of the revision
@@ -100,6 +101,11 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if w.snap.Lists(pod.Name) {
 		pod.Labels[v1beta1.ReplacedLabel] = "true"
 	}
+	if w.alters() {
+		if err := w.pretend(ctx, pod.DeepCopy()); attempt.IsAltered(err) {
+			return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
+		}
+	}
 	sent := pod.ObjectMeta
 	err := w.Client.Create(ctx, pod)
 	switch {
@@ -115,6 +121,17 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 		w.Expectations.UnsettledCreate(w.set.UID, pod.Name)
 	}
 	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
+}
+
+// alters reports whether the API server made another pod of one a while ago. Each attempt may leave such a pod, so a dry run comes
+// before the next one.
+func (w *writer) alters() bool {
+	for k, refusal := range w.snap.Refusals {
+		if k.Verb == attempt.Creating && refusal.Altered {
+			return true
+		}
+	}
+	return false
 }
 
 // revision returns a revision that has a template.

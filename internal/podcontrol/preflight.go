@@ -29,12 +29,17 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 		return
 	}
 	pod := Build(w.set, revision, w.freeIdentity())
-	sent := pod.ObjectMeta
-	err := w.Client.Create(ctx, pod, client.DryRunAll)
-	if err == nil {
-		err = w.checkMember(&sent, pod)
-	}
+	err := w.pretend(ctx, pod)
 	w.answered(a.Revision, Answer(pod, err))
+}
+
+// pretend creates a pod by a dry run, and returns why there would be no such pod of the set.
+func (w *writer) pretend(ctx context.Context, pod *corev1.Pod) error {
+	sent := pod.ObjectMeta
+	if err := w.Client.Create(ctx, pod, client.DryRunAll); err != nil {
+		return err
+	}
+	return w.checkMember(&sent, pod)
 }
 
 // Answer returns what the dry run of a pod's creation says about such pods.

@@ -255,8 +255,12 @@ func (f *facts) waitingFor(kind Blocking, r *snapshot.Replica, why string) block
 }
 
 // failure returns what the API server refuses, or what blocks a pod; nil if there is nothing. What every observation shows
-// is preferred to what one reconcile met with, so that the answer stays the same.
+// is preferred to what one reconcile met with, so that the answer stays the same. For a set that is being deleted, nothing is
+// written that could be refused.
 func (f *facts) failure() *Failure {
+	if f.in.Deleting {
+		return nil
+	}
 	if refusal := f.refusedTemplate(); refusal != "" {
 		return &Failure{Reason: v1beta1.ReasonInvalidTemplate, Message: refusal}
 	}

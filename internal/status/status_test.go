@@ -327,6 +327,17 @@ func TestConditions(t *testing.T) {
 				Stalled=True InvalidTemplate: pods of revision v2: spec.containers[0].image: Required value`,
 			wantBlocking: status.BlockedByRefusal,
 		},
+		"the API server refused the template of a set that is being deleted": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			edit: func(in *status.Input) {
+				in.Deleting = true
+				in.Snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
+			},
+			want: `
+				Ready=False Deleting: the set is being deleted; 3 pods are left
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True Deleting: the set is being deleted; 3 pods are left`,
+		},
 		"the API server refuses the revision to go back to": {
 			config: "random R=3 p=3 v1>v2", state: "a:v1+ b:v2+ c:v1+",
 			edit: func(in *status.Input) {

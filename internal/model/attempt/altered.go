@@ -67,7 +67,7 @@ func CheckPatch(patch []byte, before, after metav1.Object) error {
 }
 
 // CheckMember compares the answer to the create of a pod with what makes it one of a set's: its controller, labels that the selector
-// matches, its revision, and the mark of surge. A pod that lacks the label of its revision is known by its content.
+// matches, its revision, and the mark of surge. A member that lacks the label of its revision is known by its content.
 func CheckMember(owner types.UID, selector labels.Selector, sent, after metav1.Object) error {
 	if controllerOf(after) != owner {
 		return &AlteredError{What: "changed whom the object belongs to, so that it is none of the set's"}
@@ -79,10 +79,11 @@ func CheckMember(owner types.UID, selector labels.Selector, sent, after metav1.O
 		}
 		return &AlteredError{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that the selector does not match"}
 	}
+	_, surge := sent.GetLabels()[v1beta1.SurgeLabel]
 	for _, key := range []string{v1beta1.RevisionLabel, v1beta1.SurgeLabel} {
 		want := sent.GetLabels()[key]
 		has, labeled := after.GetLabels()[key]
-		if has != want && (labeled || key != v1beta1.RevisionLabel) {
+		if has != want && (labeled || surge) {
 			return &AlteredError{What: fmt.Sprintf("changed label %s from %q to %q, so that the pod is not what the set needs", key, want, has)}
 		}
 	}

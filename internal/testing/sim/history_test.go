@@ -109,7 +109,7 @@ func worldWords() []word {
 		{"busy", among("0s", "1s", "5s", "30s")},
 		{"neighbors", among("40 0", "40 3", "0 4", "0 0")},
 		{"rewrite", rapid.Custom(func(t *rapid.T) string {
-			change := among("pods app=other", "pods app-", "pods controller-revision-hash-", "pods controller-revision-hash=other", "pods owner-",
+			change := among("pods app=other", "pods app-", "pods controller-revision-hash-", "pods controller-revision-hash=other", "pods owner-", "pods apps.rollset.dev/surge-",
 				"pods apps.rollset.dev/instance-id-", "claims apps.rollset.dev/set-", "claims owner-", "revision owner-", "revision app=other", "status selector-").Draw(t, "change")
 			return change + among("", " create").Draw(t, "on")
 		})},
@@ -488,6 +488,17 @@ func TestHistoriesAgain(t *testing.T) {
 			"create-set\ncrash e 2s\nlabel zone=b e\nundate b\ndomains zone", 101063026},
 		// In the midst of a rollout the API server refuses one pod, and is asked again although there are pods like it.
 		{"replicas 4\nmaxSurge 1\nmaxUnavailable 0\nsettle\nimage app:v2\nrun 1s\ndeny-image app:v2\nrun 5s\nallow\nsettle", 0},
+		// A set is deleted that no pod could be made for.
+		{"replicas 3\nclaims data\nrewrite pods owner-\nrun 500ms\ndelete-set Foreground", 0},
+		// A policy takes from surge what makes it surge: its mark, or its revision.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\nrewrite pods apps.rollset.dev/surge-\nimage app:v2\nsettle", 0},
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\npolicy Recreate\nhook preNormal! 1 Proceed\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nrewrite pods controller-revision-hash-\nsettle", 1},
+		// The last of many refused deletes meets another fault.
+		{"replicas 3\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nweight 1 zone=a\ngarble-revisions\ndefaults written\nrefuse any a throttled\nsettle", 6},
+		// Recreate deletes all old pods while surge, which has the new template, goes.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\npolicy Recreate\nhook preNormal 1 Proceed\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nstrategy Recreate", 1},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -234,18 +234,26 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.checker.creates.refused[v.Actor] {
 		return "" // a quota is full, and one that goes makes room
 	}
+	if v.count(v.recreated) > 0 {
+		return "" // Recreate deletes those below at the same time
+	}
 	return v.comesInOrder(v.ordinalByName(pod))
 }
 
-// isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
-// highest pod cannot be deleted because a pod that stays is unavailable, or because no pod is surplus.
-func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
+// recreated reports whether Recreate deletes a pod because of its revision.
+func (v *verdict) recreated(pod *corev1.Pod) bool {
 	wanted := v.world.VersionOf(&v.set.Spec.Template)
 	if v.world.Rejected(v.set) {
 		wanted = v.world.VersionNamed(v.set.Status.CurrentRevision)
 	}
 	strategy := &v.set.Spec.UpdateStrategy
-	if strategy.Type != v1beta1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.Version(pod) == wanted {
+	return strategy.Type == v1beta1.RecreateStrategy && !strategy.RollingUpdate.Paused && v.world.Version(pod) != wanted
+}
+
+// isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
+// highest pod cannot be deleted because a pod that stays is unavailable, or because no pod is surplus.
+func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
+	if !v.recreated(pod) {
 		return false
 	}
 	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
