@@ -121,7 +121,7 @@ func (f *facts) unavailablePod() blocker {
 	if ready == nil {
 		return blocker{}
 	}
-	if f.availableIn(ready) > 0 {
+	if availableIn(f.snap, ready) > 0 {
 		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds"+f.clock())
 	}
 	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet"+f.clock())

@@ -208,18 +208,18 @@ func (f *facts) images() []string {
 func (f *facts) untilAvailable() time.Duration {
 	var first time.Duration
 	for r := range f.snap.Unsteady() {
-		first = action.Sooner(first, f.availableIn(r))
+		first = action.Sooner(first, availableIn(f.snap, r))
 	}
 	return first
 }
 
-// availableIn returns how long until a pod has been ready for long enough; zero if it is available, or waits for something
+// availableIn returns how long until a pod of a set has been ready for long enough; zero if it is available, or waits for something
 // else. A pod that became ready in the future became ready now, because clocks differ.
-func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
+func availableIn(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
 	if !r.Active() || !r.Ready || r.Available {
 		return 0
 	}
-	return max(0, f.snap.MinReady()-max(0, f.snap.Now.Sub(r.ReadySince)))
+	return max(0, snap.MinReady()-max(0, snap.Now.Sub(r.ReadySince)))
 }
 
 // clamp makes a count an int32 that is not negative.
