@@ -76,7 +76,7 @@ func (n takenNames) stillTaken(ctx context.Context, snap *snapshot.Set, id strin
 		return snapshot.Block{Reason: podcontrol.TakenBy(pod)}, true // its deletion leads here
 	}
 	_, ordinal := observe.Identify(n.Set, snap.PodName(id))
-	replica := &snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: ordinal}}
+	replica := &snapshot.Replica{Content: snapshot.Content{Identity: snapshot.Identity{ID: id, Ordinal: ordinal}}}
 	for _, name := range claims.Wanted(snap, desired.Of(snap), replica) {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := n.cache.Get(ctx, client.ObjectKey{Namespace: n.Set.Namespace, Name: name}, claim); err != nil {

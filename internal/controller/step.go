@@ -118,7 +118,7 @@ func (r *Reconciler) observe(ctx context.Context, s *step) (ctrl.Result, error) 
 // seen returns what the view shows of pods.
 func (r *Reconciler) seen(s *step) observe.Input {
 	return observe.Input{
-		Objects: &s.Objects, Spec: s.spec, Replicas: s.replicas, Sighting: r.router.Sighting, Refusals: s.writes.Refusals(),
+		Objects: &s.Objects, Numbers: s.spec, Replicas: s.replicas, Sighting: r.router.Sighting, Refusals: s.writes.Refusals(),
 	}
 }
 

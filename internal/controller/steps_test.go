@@ -20,7 +20,9 @@ func TestStepEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &reporter{events: recorder}
 	set := &v1beta1.RollSet{}
-	snap := &snapshot.Set{Spec: &set.Spec, Limits: snapshot.Limits{Replicas: 8, Steps: []int{1, 2}}}
+	snap := &snapshot.Set{Settings: snapshot.Settings{
+		Spec: &set.Spec, Numbers: snapshot.Numbers{Limits: snapshot.Limits{Replicas: 8, Steps: []int{1, 2}}},
+	}}
 	snap.Rollout.Closed, snap.Rollout.Failure = []string{"Errors", "Smoke"}, "gate Errors is False: 3%"
 	at := func(step int32, phase v1beta1.RolloutPhase) *v1beta1.RolloutStatus {
 		return &v1beta1.RolloutStatus{Revision: "web-b", Step: step, Steps: 2, Phase: phase}

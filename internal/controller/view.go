@@ -37,7 +37,7 @@ type view struct {
 	// writes paces what is written.
 	writes *backoff.Writes
 	// spec is the spec in the form of planners. invalid says why it cannot be understood; nil if it can.
-	spec    observe.Spec
+	spec    snapshot.Numbers
 	invalid error
 	// budgeted is true if the set had a disruption budget, as far as events showed.
 	budgeted bool

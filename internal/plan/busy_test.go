@@ -124,7 +124,7 @@ func (r *rollout) create(a action.Create) {
 		Name: r.snap.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
 	}}
 	created := snapshot.Replica{Content: snapshot.Content{
-		ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix(),
+		Identity: snapshot.Identity{ID: a.ID, Ordinal: -1}, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix(),
 	}}
 	if r.snap.Ordinal() {
 		created.Ordinal, _ = strconv.Atoi(a.ID)

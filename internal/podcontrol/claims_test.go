@@ -136,7 +136,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 // replicas returns the replica 0, with or without a pod, and with a claim.
 func replicas(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) []snapshot.Replica {
 	return []snapshot.Replica{{
-		Content:  snapshot.Content{ID: "0", Pod: pod},
+		Content:  snapshot.Content{Identity: snapshot.Identity{ID: "0"}, Pod: pod},
 		Judgment: snapshot.Judgment{Claims: []*corev1.PersistentVolumeClaim{claim}},
 	}}
 }

@@ -224,7 +224,7 @@ func (w *writer) replica(id string) *snapshot.Replica {
 	if r, ok := w.replicas[id]; ok {
 		return r
 	}
-	return &snapshot.Replica{Content: snapshot.Content{ID: id}}
+	return &snapshot.Replica{Content: snapshot.Content{Identity: snapshot.Identity{ID: id}}}
 }
 
 func (w *writer) block(id string, b snapshot.Block) {

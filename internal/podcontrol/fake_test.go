@@ -201,8 +201,8 @@ func newWorld(identity v1beta1.PodIdentity) *world {
 	}
 	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	w.snap = snapshot.Set{
-		Name: "web", UID: "set", Spec: &w.set.Spec,
-		Update: snapshot.Revision{Name: revision, Template: template},
+		Settings:  snapshot.Settings{Name: "web", UID: "set", Spec: &w.set.Spec},
+		Revisions: snapshot.Revisions{Update: snapshot.Revision{Name: revision, Template: template}},
 	}
 	w.control = &Control{
 		Client: w.server, Live: w.server, Expectations: w.store, Events: w.notes,

@@ -48,10 +48,13 @@ type blocker struct {
 // waiting begins the text of most blockers.
 const waiting = "waiting for "
 
+// obstacles finds what keeps the set from its goal.
+type obstacles struct{ *facts }
+
 // blocker returns what the set waits for first: the limit on creation, if it keeps a pod from being created; an unavailable
 // pod that is where it belongs, because everything else may wait for it; then what the API server refuses; then what the plan
 // holds; then a terminating pod. A spent budget says less than what it is spent on, so it comes last.
-func (f *facts) blocker() blocker {
+func (f obstacles) blocker() blocker {
 	b := f.first()
 	i := slices.IndexFunc(f.in.Plan.Held, func(h action.Hold) bool { return h.Kind == action.HeldByDrain })
 	if i < 0 || b.kind == "" || b.text == "" || b.kind == Blocking(action.HeldByDrain) || f.in.Invalid != "" {
@@ -61,7 +64,7 @@ func (f *facts) blocker() blocker {
 }
 
 // first returns the first thing that the set waits for, but for drains.
-func (f *facts) first() blocker {
+func (f obstacles) first() blocker {
 	candidates := []func() blocker{f.limited, f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
 	case f.in.Invalid != "":
@@ -85,7 +88,7 @@ func (f *facts) first() blocker {
 
 // limited returns the pod that scaleStrategy.maxUnavailable keeps from being created, and the pod that it waits for. A message
 // that named only the latter would not say why another is missing.
-func (f *facts) limited() blocker {
+func (f obstacles) limited() blocker {
 	i := slices.IndexFunc(f.in.Plan.Held, func(h action.Hold) bool { return h.Kind == action.HeldByLimit })
 	if i < 0 {
 		return blocker{}
@@ -100,7 +103,7 @@ func (f *facts) limited() blocker {
 }
 
 // unavailablePod returns the first unready pod that stays; if all are ready, the first unavailable one.
-func (f *facts) unavailablePod() blocker {
+func (f obstacles) unavailablePod() blocker {
 	var ready *snapshot.Replica
 	for r := range f.snap.Unsteady() {
 		switch {
@@ -121,14 +124,14 @@ func (f *facts) unavailablePod() blocker {
 	if ready == nil {
 		return blocker{}
 	}
-	if f.availableIn(ready) > 0 {
+	if availableIn(f.snap, ready) > 0 {
 		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds"+f.clock())
 	}
 	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet"+f.clock())
 }
 
 // clock says by how much the manager's clock is wrong; empty if it is not. A pod became ready by the clocks of others.
-func (f *facts) clock() string {
+func (f obstacles) clock() string {
 	switch ahead := f.snap.ClockAhead; {
 	case ahead > 0:
 		return fmt.Sprintf("; the manager's clock is %s ahead of the API server's: synchronize it", ahead)
@@ -146,7 +149,7 @@ func changes(r *snapshot.Replica) bool {
 
 // changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook. If its resize was not
 // sent, the refusal says why.
-func (f *facts) changingPod() blocker {
+func (f obstacles) changingPod() blocker {
 	for r := range f.snap.Unsteady() {
 		if r.Progress.Resize != "" && f.snap.Refusal(attempt.OfPod(attempt.Resizing, r.Pod)).Message != "" {
 			continue
@@ -163,7 +166,7 @@ func (f *facts) changingPod() blocker {
 }
 
 // kept explains that a broken pod is not replaced because of the partition, if all others are where they belong.
-func (f *facts) kept(r *snapshot.Replica) string {
+func (f obstacles) kept(r *snapshot.Replica) string {
 	if f.moving > 0 {
 		return ""
 	}
@@ -176,7 +179,7 @@ func (f *facts) kept(r *snapshot.Replica) string {
 }
 
 // endedPod returns the first pod that has failed or succeeded and is to be replaced.
-func (f *facts) endedPod() blocker {
+func (f obstacles) endedPod() blocker {
 	for r := range f.snap.Unsteady() {
 		if r.Pod != nil && r.Finished && !r.Terminating {
 			return f.waitingFor(BlockedByEnd, r, cmp.Or(podstate.Why(r.Pod), "ended"))
@@ -186,7 +189,7 @@ func (f *facts) endedPod() blocker {
 }
 
 // refusal returns what the API server refuses.
-func (f *facts) refusal() blocker {
+func (f obstacles) refusal() blocker {
 	switch failure := f.failure(); {
 	case failure == nil:
 		return blocker{}
@@ -200,7 +203,7 @@ func (f *facts) refusal() blocker {
 }
 
 // holdOfItsOwn returns the first hold of the plan that is not about what other pods have spent, or must do first.
-func (f *facts) holdOfItsOwn() blocker {
+func (f obstacles) holdOfItsOwn() blocker {
 	for i := range f.in.Plan.Held {
 		switch h := &f.in.Plan.Held[i]; h.Kind {
 		case action.HeldByBudget, action.HeldByGuard, action.HeldByDomain, action.HeldByOrder:
@@ -212,7 +215,7 @@ func (f *facts) holdOfItsOwn() blocker {
 }
 
 // hold returns the first hold of the plan.
-func (f *facts) hold() blocker {
+func (f obstacles) hold() blocker {
 	if len(f.in.Plan.Held) == 0 {
 		return blocker{}
 	}
@@ -220,7 +223,7 @@ func (f *facts) hold() blocker {
 }
 
 // held returns what a hold is about. If the pod that it names is terminating, it returns why that pod is not gone yet.
-func (f *facts) held(h *action.Hold) blocker {
+func (f obstacles) held(h *action.Hold) blocker {
 	kind := Blocking(h.Kind)
 	if h.Kind == action.HeldByPause && f.snap.Paused() { // the headline says so
 		return blocker{kind: kind}
@@ -234,7 +237,7 @@ func (f *facts) held(h *action.Hold) blocker {
 }
 
 // terminatingPod returns the first terminating pod.
-func (f *facts) terminatingPod() blocker {
+func (f obstacles) terminatingPod() blocker {
 	for r := range f.snap.Unsteady() {
 		if r.Pod != nil && r.Terminating {
 			return f.waitingFor(BlockedByTermination, r, cmp.Or(podstate.Why(r.Pod), "Terminating"))
@@ -244,7 +247,7 @@ func (f *facts) terminatingPod() blocker {
 }
 
 // waitingFor returns the blocker for a pod. Where other failure domains may wait for the pod too, it names that of the pod.
-func (f *facts) waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
+func (f obstacles) waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	name := r.Pod.Name
 	if spec := f.snap.Domains(); spec != nil && r.Active() {
 		if home, known, counts := f.snap.Home(r, spec.LabelKey); known && counts && home.Pod == "" {

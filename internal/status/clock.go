@@ -47,8 +47,11 @@ type timing struct {
 	wait time.Duration
 }
 
+// clock judges how long a rollout has made no progress.
+type clock struct{ *facts }
+
 // tellTime advances the clock and reports whether the deadline has passed.
-func (f *facts) tellTime() timing {
+func (f clock) tellTime() timing {
 	if f.idle() {
 		return timing{progress: Progress{known: true}}
 	}
@@ -69,16 +72,16 @@ func (f *facts) tellTime() timing {
 // idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, nothing is wanted, the API server
 // refuses the template, or a failure domain soaks.
 // Terminating pods do not count. If a node is gone for good they never vanish, and the revision is not to blame.
-func (f *facts) idle() bool {
+func (f clock) idle() bool {
 	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.refusesTemplate() || f.snap.Paused() || f.snap.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
 // soaks reports whether the next failure domain waits only for time to pass.
-func (f *facts) soaks() bool { return !f.in.Plan.SoaksUntil.IsZero() }
+func (f clock) soaks() bool { return !f.in.Plan.SoaksUntil.IsZero() }
 
 // advance records what was reached. The clock starts again at every new revision, and whenever more was reached than ever
 // before. When only the wanted numbers change, the clock continues and the marks are taken again.
-func (f *facts) advance(p Progress) Progress {
+func (f clock) advance(p Progress) Progress {
 	now := f.snap.Now
 	next := Progress{
 		known: true,
@@ -104,7 +107,7 @@ func (f *facts) advance(p Progress) Progress {
 }
 
 // marks returns what is reached now.
-func (f *facts) marks() marks {
+func (f clock) marks() marks {
 	var m marks
 	for name, n := range f.revisions {
 		m.placed += min(n.active-n.gated, f.want[name])
@@ -134,7 +137,7 @@ func (m marks) best(before marks) marks {
 
 // reconstruct returns when the clock last started, as far as conditions and pods show it. If they do not, it starts now,
 // because a late deadline is better than an early one.
-func (f *facts) reconstruct() time.Time {
+func (f clock) reconstruct() time.Time {
 	now := f.snap.Now
 	if !f.sameRollout() || !f.wasMoving() {
 		return now
@@ -152,7 +155,7 @@ func (f *facts) reconstruct() time.Time {
 }
 
 // wasMoving reports whether the set waited for something when the status was last written.
-func (f *facts) wasMoving() bool {
+func (f clock) wasMoving() bool {
 	switch f.reason {
 	case v1beta1.ReasonNewRevision, v1beta1.ReasonRollingUpdate, v1beta1.ReasonScaling, v1beta1.ReasonProgressDeadlineExceeded, v1beta1.ReasonRolledBack, v1beta1.ReasonInvalidTemplate:
 		return true
@@ -161,14 +164,14 @@ func (f *facts) wasMoving() bool {
 }
 
 // wasExceeded reports whether the deadline had passed when the status was last written.
-func (f *facts) wasExceeded() bool {
+func (f clock) wasExceeded() bool {
 	stalled := find(f.previous.Conditions, v1beta1.ConditionStalled)
 	return f.reason == v1beta1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1beta1.ReasonProgressDeadlineExceeded
 }
 
 // triedSince reports whether a pod was created where it is wanted, or its scheduling gates were opened, after the deadline had passed.
 // It has its own time.
-func (f *facts) triedSince() bool {
+func (f clock) triedSince() bool {
 	exceeded := find(f.previous.Conditions, v1beta1.ConditionProgressing)
 	for r := range f.snap.Unsteady() {
 		if r.Active() && f.want[r.Revision] > 0 && !podstate.TriedSince(r.Pod).Before(exceeded.LastTransitionTime.Time) {
@@ -180,7 +183,7 @@ func (f *facts) triedSince() bool {
 
 // lastChange returns when, by the dates of conditions and pods, progress was last made; false if the target revision has no
 // pod.
-func (f *facts) lastChange() (last time.Time, ok bool) {
+func (f clock) lastChange() (last time.Time, ok bool) {
 	if f.revision(f.target()).active == 0 {
 		return time.Time{}, false
 	}

@@ -21,21 +21,24 @@ const (
 	maxConditions = 16
 )
 
+// conditions makes the conditions.
+type conditions struct{ *facts }
+
 // conditions returns the set's own conditions, followed by those of other clients, which only they remove.
-func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
+func (f conditions) conditions(t timing, b blocker) []metav1.Condition {
 	var list []metav1.Condition
 	set := func(name string, v verdict, message string) {
 		list = append(list, f.condition(name, v, message))
 	}
-	progressing := f.progressing(t)
-	message := f.message(progressing, b)
+	progress := progressing{f.facts}.verdict(t)
+	message := progressing{f.facts}.message(progress, b)
 	stalled, stalledMessage := f.stalled(t, message)
 
-	set(v1beta1.ConditionReady, f.ready(progressing, stalled), message)
+	set(v1beta1.ConditionReady, f.ready(progress, stalled), message)
 	available, availableMessage := f.available()
 	set(v1beta1.ConditionAvailable, available, availableMessage)
-	set(v1beta1.ConditionProgressing, progressing, message)
-	if f.reason != progressing.reason || !f.sameRollout() {
+	set(v1beta1.ConditionProgressing, progress, message)
+	if f.reason != progress.reason || !f.sameRollout() {
 		f.date(&list[len(list)-1])
 	}
 	if failure := f.failure(); failure != nil {
@@ -60,7 +63,7 @@ func ours(name string) bool {
 
 // condition returns a condition. Its date is that of the last change of its status. That of Progressing is later if the
 // rollout changed since, because the clock of the deadline is rebuilt from it after a restart.
-func (f *facts) condition(name string, v verdict, message string) metav1.Condition {
+func (f conditions) condition(name string, v verdict, message string) metav1.Condition {
 	c := metav1.Condition{
 		Type:               name,
 		Status:             v.status,
@@ -76,7 +79,7 @@ func (f *facts) condition(name string, v verdict, message string) metav1.Conditi
 }
 
 // date sets the date of a condition to now, in whole seconds, as the API keeps it.
-func (f *facts) date(c *metav1.Condition) {
+func (f conditions) date(c *metav1.Condition) {
 	c.LastTransitionTime = metav1.NewTime(f.snap.Now.Truncate(time.Second))
 }
 
@@ -90,22 +93,43 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 	return nil
 }
 
+// foreign returns the conditions that other clients write. The gates of a step come first, because their number is limited.
+// Gates that are reset are Unknown.
+func (f conditions) foreign() []metav1.Condition {
+	var list []metav1.Condition
+	r := &f.snap.Rollout
+	for _, name := range r.Gates {
+		if slices.Contains(r.Begins, name) {
+			message := fmt.Sprintf("step %d of %d of revision %s waits for it", r.Next.Step, r.Next.Steps, r.Next.Revision)
+			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, v1beta1.ReasonStepStarted}, message))
+		} else if c := find(f.previous.Conditions, name); c != nil {
+			list = append(list, *c)
+		}
+	}
+	for i := range f.previous.Conditions {
+		if c := f.previous.Conditions[i]; !ours(c.Type) && !slices.Contains(r.Gates, c.Type) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // ready returns the condition Ready. It is not True after a rollback, because the set does not run what the spec asks for.
-func (f *facts) ready(progressing verdict, stalled string) verdict {
+func (f conditions) ready(progress verdict, stalled string) verdict {
 	switch {
 	case f.settled && (f.empty() || !f.snap.Rejected && !f.stepping()):
-		return verdict{metav1.ConditionTrue, progressing.reason}
+		return verdict{metav1.ConditionTrue, progress.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}
-	case progressing.reason == v1beta1.ReasonComplete, progressing.reason == v1beta1.ReasonPartitionReached:
+	case progress.reason == v1beta1.ReasonComplete, progress.reason == v1beta1.ReasonPartitionReached:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonPodsUnavailable}
 	default:
-		return verdict{metav1.ConditionFalse, progressing.reason}
+		return verdict{metav1.ConditionFalse, progress.reason}
 	}
 }
 
 // available returns the condition Available, with its message.
-func (f *facts) available() (v verdict, message string) {
+func (f conditions) available() (v verdict, message string) {
 	if f.in.Invalid != "" {
 		return verdict{metav1.ConditionUnknown, v1beta1.ReasonInvalidSpec}, f.in.Invalid
 	}
@@ -123,7 +147,7 @@ func (f *facts) available() (v verdict, message string) {
 
 // stalled returns why nothing will move until a user acts, with a message; empty if something may move. A set that is about
 // to be rolled back will move.
-func (f *facts) stalled(t timing, progress string) (reason, message string) {
+func (f conditions) stalled(t timing, progress string) (reason, message string) {
 	switch {
 	case f.in.Invalid != "":
 		return v1beta1.ReasonInvalidSpec, f.in.Invalid

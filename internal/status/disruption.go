@@ -27,7 +27,7 @@ type finding struct {
 
 // disruption returns the condition DisruptionReady; none if spec.disruption asks for nothing, and all that came of it is gone.
 // The last condition stays until the rights of the manager are known.
-func (f *facts) disruption() (v verdict, message string) {
+func (f conditions) disruption() (v verdict, message string) {
 	if before := find(f.previous.Conditions, v1beta1.ConditionDisruptionReady); f.unknown() {
 		if before == nil {
 			return v, ""
@@ -59,18 +59,18 @@ func (f *facts) disruption() (v verdict, message string) {
 }
 
 // unknown reports whether the rights that spec.disruption needs are not known yet.
-func (f *facts) unknown() bool {
+func (f conditions) unknown() bool {
 	is := func(a snapshot.Access) bool { return !a.Served && a.Denied == "" }
 	return f.snap.Spec.ReplacesOnDrain() && is(f.snap.NodeAccess) || f.asksBudgets() && is(f.snap.Budgets.Access)
 }
 
 // asksBudgets reports whether the set wants a disruption budget of its own, or may have had one.
-func (f *facts) asksBudgets() bool {
+func (f conditions) asksBudgets() bool {
 	return f.snap.Spec.WantsBudget() || find(f.previous.Conditions, v1beta1.ConditionDisruptionReady) != nil
 }
 
 // drains returns what has come of onDrain.
-func (f *facts) drains() finding {
+func (f conditions) drains() finding {
 	if denied := f.snap.NodeAccess.Denied; denied != "" {
 		return finding{v1beta1.ReasonMissingRights, "onDrain does nothing: " + denied + install}
 	}
@@ -78,7 +78,7 @@ func (f *facts) drains() finding {
 }
 
 // budget returns the finding about podDisruptionBudget; false if none is wanted and no budget is left.
-func (f *facts) budget() (is finding, asked bool) {
+func (f conditions) budget() (is finding, asked bool) {
 	wanted := f.snap.Spec.WantsBudget()
 	if denied := f.snap.Budgets.Denied; denied != "" {
 		return finding{v1beta1.ReasonMissingRights, "podDisruptionBudget does nothing: " + denied + install}, wanted

@@ -15,15 +15,8 @@ import (
 // count is a number of pods. Ready pods are active, and available ones are ready. Gated ones are active, and wait for a scheduling gate.
 type count struct{ active, ready, available, gated int }
 
-// facts are derived from the input once, and every part of the status uses them. The type has many methods because each is one
-// fact or one condition. They only read, so smaller types would share all of it.
-type facts struct {
-	in       *Input
-	snap     *snapshot.Set
-	previous v1beta1.RollSetStatus
-	// reason is the last reason of Progressing.
-	reason string
-
+// tally counts the pods of a set.
+type tally struct {
 	// changing is how many active pods have not completed an update in place.
 	changing int
 	// surge is how many active surge pods will be deleted, condemned how many active pods whose ordinal is not in use.
@@ -36,6 +29,18 @@ type facts struct {
 	gone      map[string]int
 	// extra counts the surge of each revision in a set with ordinals. It is no part of how far the members have come.
 	extra map[string]*count
+}
+
+// facts are derived from the input once, and every part of the status uses them. The types that embed them each make one part.
+type facts struct {
+	tally
+
+	in       *Input
+	snap     *snapshot.Set
+	previous v1beta1.RollSetStatus
+	// reason is the last reason of Progressing.
+	reason string
+
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
 	// outdated is how many active pods are not at the update revision, moving how many will change their revision, and going how many
@@ -46,14 +51,13 @@ type facts struct {
 }
 
 func gather(in *Input) *facts {
-	f := &facts{in: in, snap: in.Snap, revisions: map[string]*count{}, gone: map[string]int{}, extra: map[string]*count{}}
+	f := &facts{in: in, snap: in.Snap, tally: tallyOf(in.Snap)}
 	if in.Previous != nil {
 		f.previous = *in.Previous
 	}
 	if c := find(f.previous.Conditions, v1beta1.ConditionProgressing); c != nil {
 		f.reason = c.Reason
 	}
-	f.countPods()
 	f.want = want(in.Snap)
 	f.outdated = f.total.active - f.revision(in.Snap.Update.Name).active
 	if in.Invalid == "" && (f.outdated > 0 || in.Snap.Rejected || f.total.active > in.Snap.Limits.Replicas) {
@@ -65,41 +69,43 @@ func gather(in *Input) *facts {
 	return f
 }
 
-// countPods counts the pods of each revision, and all of them.
-func (f *facts) countPods() {
-	for revision, n := range f.snap.CountSteady() {
-		at(f.revisions, revision).addSteady(n)
-		f.total.addSteady(n)
-		f.serving += n
+// tallyOf counts the pods of each revision, and all of them.
+func tallyOf(snap *snapshot.Set) tally {
+	t := tally{revisions: map[string]*count{}, gone: map[string]int{}, extra: map[string]*count{}}
+	for revision, n := range snap.CountSteady() {
+		at(t.revisions, revision).addSteady(n)
+		t.total.addSteady(n)
+		t.serving += n
 	}
-	for r := range f.snap.Unsteady() {
+	for r := range snap.Unsteady() {
 		switch {
 		case r.Pod == nil:
 		case !r.Active():
-			f.gone[r.Revision]++
+			t.gone[r.Revision]++
 		default:
-			f.countPod(r)
+			t.add(snap, r)
 		}
 	}
+	return t
 }
 
-// countPod counts an active pod.
-func (f *facts) countPod(r *snapshot.Replica) {
-	at(f.revisions, r.Revision).add(r)
-	f.total.add(r)
+// add counts an active pod.
+func (t *tally) add(snap *snapshot.Set, r *snapshot.Replica) {
+	at(t.revisions, r.Revision).add(r)
+	t.total.add(r)
 	if r.Surge {
-		f.surge++
+		t.surge++
 	}
-	if r.Surge && f.snap.Ordinal() {
-		at(f.extra, r.Revision).add(r)
+	if r.Surge && snap.Ordinal() {
+		at(t.extra, r.Revision).add(r)
 	}
-	if f.snap.Condemned(r) && !r.Surge {
-		f.condemned++
+	if snap.Condemned(r) && !r.Surge {
+		t.condemned++
 	} else if r.Ready && r.Available {
-		f.serving++
+		t.serving++
 	}
 	if r.Waiting != "" {
-		f.changing++
+		t.changing++
 	}
 }
 
@@ -149,17 +155,17 @@ func want(snap *snapshot.Set) map[string]int {
 }
 
 // revision counts the pods of a revision.
-func (f *facts) revision(name string) count {
-	if n := f.revisions[name]; n != nil {
+func (t *tally) revision(name string) count {
+	if n := t.revisions[name]; n != nil {
 		return *n
 	}
 	return count{}
 }
 
 // members counts the pods of a revision without surge that has ordinals.
-func (f *facts) members(name string) count {
-	n := f.revision(name)
-	if extra := f.extra[name]; extra != nil {
+func (t *tally) members(name string) count {
+	n := t.revision(name)
+	if extra := t.extra[name]; extra != nil {
 		n.active -= extra.active
 		n.available -= extra.available
 	}

@@ -20,9 +20,12 @@ type verdict struct {
 	reason string
 }
 
-// progressing returns the condition Progressing. A pause makes it Unknown, as in Deployment, because a paused rollout
+// progressing makes the condition Progressing: its verdict, and its message.
+type progressing struct{ *facts }
+
+// verdict returns the condition Progressing. A pause makes it Unknown, as in Deployment, because a paused rollout
 // neither moves nor fails to. A step that failed before the pause has still failed.
-func (f *facts) progressing(t timing) verdict {
+func (f progressing) verdict(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonInvalidSpec}
@@ -43,14 +46,14 @@ func (f *facts) progressing(t timing) verdict {
 	case t.exceeded:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonProgressDeadlineExceeded}
 	case f.stepping():
-		return f.stepVerdict()
+		return stepper{f.facts}.stepVerdict()
 	default:
 		return verdict{metav1.ConditionTrue, f.phase()}
 	}
 }
 
 // phase returns the reason of Progressing for a set without failures.
-func (f *facts) phase() string {
+func (f progressing) phase() string {
 	updated := f.revision(f.snap.Update.Name).active
 	switch {
 	case f.settled && f.outdated == 0:
@@ -73,12 +76,12 @@ func (f *facts) phase() string {
 }
 
 // beginning reports whether every status so far was about a new revision.
-func (f *facts) beginning() bool {
+func (f progressing) beginning() bool {
 	return f.reason == "" || f.reason == v1beta1.ReasonNewRevision || f.reason == v1beta1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.snap.Update.Name
 }
 
 // message says in numbers how far the set has come, and what it waits for.
-func (f *facts) message(v verdict, b blocker) string {
+func (f progressing) message(v verdict, b blocker) string {
 	s := f.headline(v) + f.lostRevision() + f.unheard()
 	switch {
 	case b.text != "":
@@ -90,7 +93,7 @@ func (f *facts) message(v verdict, b blocker) string {
 }
 
 // passed names the pods that went on without a lifecycle hook, as long as they show that.
-func (f *facts) passed() string {
+func (f progressing) passed() string {
 	var passed snapshot.Passed
 	first, more := "", 0
 	for r := range f.snap.Unsteady() {
@@ -113,7 +116,7 @@ func (f *facts) passed() string {
 }
 
 // lostRevision names the ControllerRevision of the current revision if no pod can be made from it.
-func (f *facts) lostRevision() string {
+func (f progressing) lostRevision() string {
 	if f.in.Invalid != "" || !f.snap.Rolling() || f.snap.Current.Template != nil {
 		return ""
 	}
@@ -121,7 +124,7 @@ func (f *facts) lostRevision() string {
 }
 
 // unheard says why a rollout continues that a user aborts.
-func (f *facts) unheard() string {
+func (f progressing) unheard() string {
 	switch {
 	case !f.in.Aborts || f.snap.Rejected || f.in.Invalid != "" || !f.snap.Rolling():
 		return ""
@@ -135,7 +138,7 @@ func (f *facts) unheard() string {
 }
 
 // mismatch returns which claim differs from its template, if there is nothing else to report.
-func (f *facts) mismatch() string {
+func (f progressing) mismatch() string {
 	for _, c := range f.in.VolumeClaims {
 		if c.Message != "" {
 			return "; claim " + c.Message
@@ -144,7 +147,7 @@ func (f *facts) mismatch() string {
 	return ""
 }
 
-func (f *facts) headline(v verdict) string {
+func (f progressing) headline(v verdict) string {
 	replicas := f.snap.Limits.Replicas
 	switch v.reason {
 	case v1beta1.ReasonInvalidSpec:
@@ -172,7 +175,7 @@ func (f *facts) headline(v verdict) string {
 }
 
 // rejected returns the verdict on the update revision as a clause; empty if there is none.
-func (f *facts) rejected() string {
+func (f progressing) rejected() string {
 	if !f.snap.Rejected {
 		return ""
 	}
@@ -180,7 +183,7 @@ func (f *facts) rejected() string {
 }
 
 // left returns how many pods the set has, in whatever state.
-func (f *facts) left() int {
+func (f progressing) left() int {
 	n := f.total.active
 	for _, gone := range f.gone {
 		n += gone
@@ -189,7 +192,7 @@ func (f *facts) left() int {
 }
 
 // nowhereToGo returns why a set is not rolled back although it asks for that.
-func (f *facts) nowhereToGo() string {
+func (f progressing) nowhereToGo() string {
 	switch {
 	case f.snap.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1beta1.RollbackOnDeadline, f.snap.Rejected:
 		return ""
@@ -207,14 +210,14 @@ func (f *facts) nowhereToGo() string {
 }
 
 // numbers returns how many pods are updated, or once they are, how many are available.
-func (f *facts) numbers() string {
+func (f progressing) numbers() string {
 	replicas := f.snap.Limits.Replicas
 	update, expected := f.members(f.snap.Update.Name), f.want[f.snap.Update.Name]
 	current, stay := f.members(f.snap.Current.Name), f.want[f.snap.Current.Name]
 	rolling := f.snap.Rolling() || f.outdated > 0
 	switch {
 	case f.atWork():
-		return f.stepNumbers()
+		return stepper{f.facts}.stepNumbers()
 	case f.settled && f.outdated == 0:
 		return share(f.serving, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are

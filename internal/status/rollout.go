@@ -5,7 +5,6 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +26,11 @@ func (f *facts) stepping() bool {
 	return f.in.Invalid == "" && !f.proven && !f.snap.Rollout.Waits && (f.snap.Rollout.AtWork() || f.snap.Rollout.Turning)
 }
 
+// stepper tells of a rollout in steps.
+type stepper struct{ *facts }
+
 // rollout returns the progress of a rollout in steps; nil for an invalid spec.
-func (f *facts) rollout() *v1beta1.RolloutStatus {
+func (f stepper) rollout() *v1beta1.RolloutStatus {
 	switch {
 	case f.in.Invalid != "":
 		return f.previous.Rollout.DeepCopy()
@@ -40,7 +42,7 @@ func (f *facts) rollout() *v1beta1.RolloutStatus {
 }
 
 // stepVerdict returns the condition Progressing while a step is at work.
-func (f *facts) stepVerdict() verdict {
+func (f stepper) stepVerdict() verdict {
 	switch f.snap.Rollout.Next.Phase {
 	case v1beta1.RolloutFailed:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonStepFailed}
@@ -56,14 +58,14 @@ func (f *facts) stepVerdict() verdict {
 }
 
 // stepNumbers returns which step is at work, and how many of all pods are updated.
-func (f *facts) stepNumbers() string {
+func (f stepper) stepNumbers() string {
 	next := f.snap.Rollout.Next
 	return fmt.Sprintf("step %d of %d: ", next.Step, next.Steps) +
 		share(f.members(f.snap.Update.Name).active, f.snap.Limits.Replicas, "updated")
 }
 
 // stepBlocker returns what a step waits for that has all its pods, or why it failed.
-func (f *facts) stepBlocker() blocker {
+func (f obstacles) stepBlocker() blocker {
 	r := &f.snap.Rollout
 	switch r.Next.Phase {
 	case v1beta1.RolloutFailed:
@@ -111,7 +113,7 @@ func (f *facts) stepRollsBack() bool {
 }
 
 // rejection returns the verdict on the update revision if it is to be given up now; empty if it is not.
-func (f *facts) rejection(t timing) string {
+func (f stepper) rejection(t timing) string {
 	switch {
 	case f.stepRollsBack():
 		next := f.snap.Rollout.Next
@@ -122,27 +124,6 @@ func (f *facts) rejection(t timing) string {
 	default:
 		return ""
 	}
-}
-
-// foreign returns the conditions that other clients write. The gates of a step come first, because their number is limited.
-// Gates that are reset are Unknown.
-func (f *facts) foreign() []metav1.Condition {
-	var list []metav1.Condition
-	r := &f.snap.Rollout
-	for _, name := range r.Gates {
-		if slices.Contains(r.Begins, name) {
-			message := fmt.Sprintf("step %d of %d of revision %s waits for it", r.Next.Step, r.Next.Steps, r.Next.Revision)
-			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, v1beta1.ReasonStepStarted}, message))
-		} else if c := find(f.previous.Conditions, name); c != nil {
-			list = append(list, *c)
-		}
-	}
-	for i := range f.previous.Conditions {
-		if c := f.previous.Conditions[i]; !ours(c.Type) && !slices.Contains(r.Gates, c.Type) {
-			list = append(list, c)
-		}
-	}
-	return list
 }
 
 // sameStep reports whether two statuses are about the same step, in the same phase.

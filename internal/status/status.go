@@ -81,14 +81,14 @@ type Report struct {
 // Compute returns the status of a set.
 func Compute(in Input) Report {
 	f := gather(&in)
-	t := f.tellTime()
-	blocker := f.blocker()
+	t := clock{f}.tellTime()
+	blocker := obstacles{f}.blocker()
 	r := Report{
 		Blocking:         blocker.kind,
 		DeadlineExceeded: t.exceeded,
-		Verdict:          f.rejection(t),
+		Verdict:          stepper{f}.rejection(t),
 		Progress:         t.progress,
-		RequeueAfter:     f.untilAvailable(),
+		RequeueAfter:     counters{f}.untilAvailable(),
 	}
 	waits := []time.Duration{t.wait, f.snap.Rollout.Wake}
 	if t.exceeded {
@@ -97,13 +97,16 @@ func Compute(in Input) Report {
 	for _, wait := range waits {
 		r.RequeueAfter = action.Sooner(r.RequeueAfter, wait)
 	}
-	r.Status = f.counters()
-	r.Status.Conditions = f.conditions(t, blocker)
+	r.Status = counters{f}.counters()
+	r.Status.Conditions = conditions{f}.conditions(t, blocker)
 	return r
 }
 
+// counters fills the numbers of the status.
+type counters struct{ *facts }
+
 // counters returns the status without its conditions.
-func (f *facts) counters() v1beta1.RollSetStatus {
+func (f counters) counters() v1beta1.RollSetStatus {
 	update, current := f.revision(f.snap.Update.Name), f.revision(f.currentName())
 	s := v1beta1.RollSetStatus{
 		ObservedGeneration:       f.generation(),
@@ -121,7 +124,7 @@ func (f *facts) counters() v1beta1.RollSetStatus {
 		ReachedReplicas:          f.reached(),
 		Revisions:                f.listRevisions(),
 		Images:                   f.images(),
-		Rollout:                  f.rollout(),
+		Rollout:                  stepper{f.facts}.rollout(),
 		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
 	}
 	if f.in.CollisionCount != nil {
@@ -135,7 +138,7 @@ func (f *facts) counters() v1beta1.RollSetStatus {
 }
 
 // reached returns how many pods the set has had at once; 0 if it has neither a limit nor failure domains, for which that matters.
-func (f *facts) reached() int32 {
+func (f counters) reached() int32 {
 	if s := f.snap.Spec.ScaleStrategy; (s == nil || s.MaxUnavailable == nil) && f.snap.Domains() == nil {
 		return 0
 	}
@@ -152,7 +155,7 @@ func (f *facts) generation() int64 {
 }
 
 // currentName returns the name of the current revision. A revision that was just proven is.
-func (f *facts) currentName() string {
+func (f counters) currentName() string {
 	if f.proven {
 		return f.snap.Update.Name
 	}
@@ -164,7 +167,7 @@ const maxRevisions = 100
 
 // listRevisions lists the revisions that active pods run, oldest first. Only the name of a stray's revision is known. It is
 // older than the update revision, and listed before those with known numbers.
-func (f *facts) listRevisions() []v1beta1.RevisionStatus {
+func (f counters) listRevisions() []v1beta1.RevisionStatus {
 	numbers := map[string]int64{f.snap.Current.Name: f.snap.Current.Number, f.snap.Update.Name: f.snap.Update.Number}
 	var list []v1beta1.RevisionStatus
 	for name, n := range f.revisions {
@@ -188,7 +191,7 @@ const (
 )
 
 // images returns the images of the revisions that active pods run, each once.
-func (f *facts) images() []string {
+func (f counters) images() []string {
 	var images []string
 	for _, r := range f.listRevisions() {
 		template := f.snap.Known[r.Name].Template
@@ -205,21 +208,21 @@ func (f *facts) images() []string {
 }
 
 // untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none will.
-func (f *facts) untilAvailable() time.Duration {
+func (f counters) untilAvailable() time.Duration {
 	var first time.Duration
 	for r := range f.snap.Unsteady() {
-		first = action.Sooner(first, f.availableIn(r))
+		first = action.Sooner(first, availableIn(f.snap, r))
 	}
 	return first
 }
 
-// availableIn returns how long until a pod has been ready for long enough; zero if it is available, or waits for something
+// availableIn returns how long until a pod of a set has been ready for long enough; zero if it is available, or waits for something
 // else. A pod that became ready in the future became ready now, because clocks differ.
-func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
+func availableIn(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
 	if !r.Active() || !r.Ready || r.Available {
 		return 0
 	}
-	return max(0, f.snap.MinReady()-max(0, f.snap.Now.Sub(r.ReadySince)))
+	return max(0, snap.MinReady()-max(0, snap.Now.Sub(r.ReadySince)))
 }
 
 // clamp makes a count an int32 that is not negative.

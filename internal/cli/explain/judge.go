@@ -34,7 +34,7 @@ func judge(o snapshot.Objects, accepts func(snapshot.Revision) snapshot.Prefligh
 		return action.Plan{}, err
 	}
 	snap := observe.Snapshot(observe.Input{
-		Objects: &o, Spec: spec, Replicas: replicas, Resolution: found,
+		Objects: &o, Numbers: spec, Replicas: replicas, Resolution: found,
 		Sighting:   func(types.UID) inplace.Sighting { return inplace.Sighting{} }, // no event was watched
 		Preflights: map[string]snapshot.Preflight{},
 	}, memory)

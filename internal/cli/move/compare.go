@@ -33,10 +33,13 @@ func compare(ctx context.Context, c client.Client, set *v1beta1.RollSet, pods []
 	if err := c.Create(ctx, reference, client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("ask the API server for a pod of the RollSet, without creating it: %w", err)
 	}
-	snap := &snapshot.Set{Name: set.Name, UID: set.UID, Spec: &set.Spec, Current: update, Update: update}
+	snap := &snapshot.Set{
+		Settings:  snapshot.Settings{Name: set.Name, UID: set.UID, Spec: &set.Spec},
+		Revisions: snapshot.Revisions{Current: update, Update: update},
+	}
 	var different []string
 	for _, pod := range pods {
-		r := &snapshot.Replica{Content: snapshot.Content{ID: snap.IDOf(pod.Name), Pod: pod}}
+		r := &snapshot.Replica{Content: snapshot.Content{Identity: snapshot.Identity{ID: snap.IDOf(pod.Name)}, Pod: pod}}
 		if difference := snap.Difference(r, update, reference); difference != "" {
 			different = append(different, pod.Name+": "+difference)
 		}

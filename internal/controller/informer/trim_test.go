@@ -284,7 +284,7 @@ func testTrim(t *testing.T, set *v1beta1.RollSet, trimming *Trim, tests map[stri
 			}
 			switch owner := metav1.GetControllerOf(full); {
 			case owner == nil:
-				snap := &snapshot.Set{Name: set.Name, Spec: &set.Spec}
+				snap := &snapshot.Set{Settings: snapshot.Settings{Name: set.Name, Spec: &set.Spec}}
 				if got, want := adoption.Adoptable(snap, trimmed), adoption.Adoptable(snap, full); got != want {
 					t.Errorf("adoptable = %t, want %t", got, want)
 				}

@@ -20,7 +20,7 @@ func TestLeastFirst(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	pod := func(id string) snapshot.Replica {
 		return snapshot.Replica{Content: snapshot.Content{
-			ID: id, Pod: &corev1.Pod{}, Scheduled: true, Ready: true, Phase: corev1.PodRunning, Node: "full",
+			Identity: snapshot.Identity{ID: id}, Pod: &corev1.Pod{}, Scheduled: true, Ready: true, Phase: corev1.PodRunning, Node: "full",
 			ReadySince: now.Add(-time.Hour), Created: 10,
 		}}
 	}
@@ -44,7 +44,7 @@ func TestLeastFirst(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			snap := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{pod("a"), pod("b"), pod("c")}}
+			snap := &snapshot.Set{Now: now, Pods: snapshot.Pods{Replicas: []snapshot.Replica{pod("a"), pod("b"), pod("c")}}}
 			lesser, other := &snap.Replicas[0], &snap.Replicas[1]
 			for _, later := range tests[i+1:] {
 				later.change(other, lesser)
@@ -63,10 +63,10 @@ func TestLeastFirst(t *testing.T) {
 func TestReadyForAboutAsLong(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100_000, 0)
-	snap := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{
-		{Content: snapshot.Content{ID: "a", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1000 * time.Second)}},
-		{Content: snapshot.Content{ID: "b", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1020 * time.Second), Restarts: 1}},
-	}}
+	snap := &snapshot.Set{Now: now, Pods: snapshot.Pods{Replicas: []snapshot.Replica{
+		{Content: snapshot.Content{Identity: snapshot.Identity{ID: "a"}, Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1000 * time.Second)}},
+		{Content: snapshot.Content{Identity: snapshot.Identity{ID: "b"}, Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1020 * time.Second), Restarts: 1}},
+	}}}
 	pods := []*snapshot.Replica{&snap.Replicas[0], &snap.Replicas[1]}
 	rank.SortByLoss(snap, pods)
 	if pods[0].ID != "b" {

@@ -57,17 +57,10 @@ type Input struct {
 // Resolution is the revisions of a set, and what to write. Applying it and resolving again leads, after at most two rounds,
 // to a resolution with nothing to write.
 type Resolution struct {
-	// Current is the revision that was proven last. If none was, it is the one that the status names, or Update. Its template is
-	// nil if its ControllerRevision is lost or was tampered with.
-	Current snapshot.Revision
-	// Update is the revision of the spec. Its template is never nil: without its ControllerRevision, it is the template of
-	// the spec.
-	Update snapshot.Revision
-	// Unproven is true if Current is not Update and was never proven: no revision of the set was.
-	Unproven bool
-	// Rejected is true if the ControllerRevision of Update carries [RejectedAnnotation]. Verdict is its value.
-	Rejected bool
-	Verdict  string
+	// Revisions are those of the snapshot. If none was proven, Current is the one that the status names, or Update. The template of
+	// Update is never nil: without its ControllerRevision, it is the template of the spec. It is rejected if its ControllerRevision
+	// carries [RejectedAnnotation], whose value is the verdict.
+	snapshot.Revisions
 	// WasProven is true if Update was proven before.
 	WasProven bool
 	// Proof, if not nil, is a changed copy of the ControllerRevision before Update, and must be written before everything else:
@@ -85,8 +78,6 @@ type Resolution struct {
 	// Prune names the ControllerRevisions to delete, oldest first: those beyond the history limit that are neither Current
 	// nor Update nor used by a pod, and one that blocks the name of Update with other content.
 	Prune []string
-	// Known holds all usable revisions by name, including Update.
-	Known map[string]snapshot.Revision
 	// CollisionCount is the new status.collisionCount; nil counts as 0.
 	CollisionCount *int32
 }

@@ -26,14 +26,6 @@ func CompareDomains(a, b Domain) int {
 	return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.Value, b.Value))
 }
 
-// Domains returns how the set divides its pods into failure domains; nil if it does not.
-func (s *Set) Domains() *v1beta1.FailureDomains {
-	if s.Strategy() != v1beta1.RollingUpdateStrategy {
-		return nil
-	}
-	return s.Spec.UpdateStrategy.RollingUpdate.Domains
-}
-
 // DomainOf returns the failure domain of a pod under a label key.
 func DomainOf(pod *corev1.Pod, key string) Domain {
 	if value, ok := pod.Labels[key]; ok {

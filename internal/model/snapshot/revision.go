@@ -50,8 +50,8 @@ func (r Revision) Mounts(template string) bool {
 }
 
 // Change returns the change from one revision to another, or why it cannot be made in place.
-func (s *Set) Change(from, to string) (c inplace.Change, cannot string) {
-	before, after := s.Known[from], s.Known[to]
+func (r *Revisions) Change(from, to string) (c inplace.Change, cannot string) {
+	before, after := r.Known[from], r.Known[to]
 	if before.Template == nil || after.Template == nil {
 		return inplace.Diff(before.Template, after.Template)
 	}

@@ -21,7 +21,7 @@ func TestChangeOfClaims(t *testing.T) {
 		}
 		return r
 	}
-	snap := snapshot.Set{Known: map[string]snapshot.Revision{
+	snap := snapshot.Revisions{Known: map[string]snapshot.Revision{
 		"none": revision(), "data": revision("data"), "both": revision("log", "data"), "turned": revision("data", "log"),
 	}}
 	tests := map[[2]string]string{

@@ -6,37 +6,43 @@
 package snapshot
 
 import (
-	"math"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/model/attempt"
-	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built. It is large because it is all that
-// planners may know. Its methods are the questions that several planners ask.
+// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built. It is all that planners may know, and
+// its parts say about what. Its methods are the questions that several planners ask, and that concern more than one part.
 type Set struct {
-	Name string
-	UID  types.UID
-	Spec *v1beta1.RollSetSpec
-	// Limits are the numbers of the spec, resolved against replicas.
-	Limits Limits
-	// Priorities decide which healthy pods are updated first.
-	Priorities Priorities
-	// Current is the revision that was proven last, Update the one of the template in the spec. They are equal when no rollout is
-	// under way.
-	Current, Update Revision
-	// Unproven is true if no revision of the set was ever proven. Current is then the first one, and no pod is kept at it
-	// or moved back to it.
+	Settings
+	Revisions
+	Pods
+	Past
+	Answers
+	Cluster
+	// Rollout is the progress of a rollout in steps.
+	Rollout Rollout
+	// EveryHold requests a plan that keeps every hold, for users who ask why nothing moves.
+	EveryHold bool
+	// Now is the time of the snapshot. It is the only clock for decisions. ClockAhead is by how much it is ahead of the API
+	// server's clock; zero if it is not, or not known.
+	Now        time.Time
+	ClockAhead time.Duration
+}
+
+// Revisions are the revisions of a set.
+type Revisions struct {
+	// Current is the revision that was proven last. If none was, it is the first one. Its template is nil if its
+	// ControllerRevision is lost or was tampered with.
+	Current Revision
+	// Update is the revision of the template in the spec. It equals Current when no rollout is under way.
+	Update Revision
+	// Unproven is true if no revision of the set was ever proven. No pod is kept at Current then, or moved back to it.
 	Unproven bool
 	// Known are all revisions of the set that can be used, by name.
 	Known map[string]Revision
@@ -44,10 +50,26 @@ type Set struct {
 	// the current revision is wanted everywhere. Verdict says which of these it was.
 	Rejected bool
 	Verdict  string
-	// Rollout is the progress of a rollout in steps.
-	Rollout Rollout
-	// Ordinals are the numbers that the pods of a set with podIdentity Ordinal may have.
-	Ordinals identity.Ordinals
+}
+
+// Pods are the pods of a set, and their claims.
+type Pods struct {
+	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
+	Replicas []Replica
+	// Claimed is true if one of them has claims.
+	Claimed bool
+	// Orphans are pods without a controller that the selector matches.
+	Orphans []*corev1.Pod
+	// Leaving are pods that the set controls and that its selector does not match. They are not among its replicas.
+	Leaving []*corev1.Pod
+
+	// steady is how many replicas are steady, by revision. unsteady are the others; nil if they were not listed.
+	steady   map[string]int
+	unsteady []*Replica
+}
+
+// Past is what is remembered of pods that are gone.
+type Past struct {
 	// Issued is how many ids of its sequence a set with random names has given out, as far as known. Names are not reused:
 	// new pods get ids from that place on.
 	Issued int
@@ -56,10 +78,6 @@ type Set struct {
 	Reached int
 	// NoneSince is since when no pod has been ready; zero if one is, or if none is wanted.
 	NoneSince time.Time
-	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
-	Replicas []Replica
-	// Claimed is true if one of them has claims.
-	Claimed bool
 	// Vacated are the failure domains of pods that are gone and have no successor yet, by identity. Those that were gone when the
 	// manager started are not among them.
 	Vacated map[string]Domain
@@ -70,20 +88,13 @@ type Set struct {
 	Unseen    int
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
-	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
-	// the name. Other identities are not affected.
-	Blocked map[string]Block
+}
+
+// Cluster is what a set needs of the cluster.
+type Cluster struct {
 	// Classes are the storage classes that the set's claims name, and whether they allow claims to grow. A class that is
 	// not in it does not exist.
 	Classes map[string]Class
-	// Preflights are the answers to preflights, by revision. A revision without an entry was not asked about.
-	Preflights map[string]Preflight
-	// Refusals are the writes that the API server refused when last tried, or that are paused for a moment.
-	Refusals map[attempt.Key]Refusal
-	// Orphans are pods without a controller that the selector matches.
-	Orphans []*corev1.Pod
-	// Leaving are pods that the set controls and that its selector does not match. They are not among its replicas.
-	Leaving []*corev1.Pod
 	// Nowhere is true if every node leaves or is not ready, as far as the set asks for nodes.
 	Nowhere bool
 	// NodesSettleIn is when a node with pods of the set counts as leaving; 0 if none is about to.
@@ -92,61 +103,7 @@ type Set struct {
 	NodeAccess Access
 	// Budgets are the disruption budgets of the namespace, if the set has one of its own.
 	Budgets Budgets
-	// EveryHold requests a plan that keeps every hold, for users who ask why nothing moves.
-	EveryHold bool
-	// Now is the time of the observation. It is the only clock for decisions. ClockAhead is by how much it is ahead of the API
-	// server's clock; zero if it is not, or not known.
-	Now        time.Time
-	ClockAhead time.Duration
-
-	// steady is how many replicas are steady, by revision. unsteady are the others; nil if they were not listed.
-	steady   map[string]int
-	unsteady []*Replica
 }
-
-// Refusal is a refused write.
-type Refusal struct {
-	// Message is the API server's message; empty if it was not asked, and the write is only paused for a moment.
-	Message string
-	// Overtaken is true if another client seems to have been faster. Users are not told.
-	Overtaken bool
-	// Unsettled is true if the state of the object is unknown: it changed since it was judged, or the write may have
-	// happened after all.
-	Unsettled bool
-	// Definite is true if the API server understood the request, and did not fail itself.
-	Definite bool
-	// ByRule is true if a quota or a policy refused the write, and would refuse another object of the same content too.
-	ByRule bool
-	// Altered is true if the API server accepted the write and did not do what it says.
-	Altered bool
-	// Retry is when to try again; zero if it may be tried now.
-	Retry time.Duration
-}
-
-// Preflight is the API server's answer when asked whether it would accept a pod of a revision.
-type Preflight struct {
-	// Refusal is why it refuses the pod; empty if it would accept it.
-	Refusal string
-	// Failed is true if the API server, or an admission webhook, could not judge the pod. Refusal is the cause.
-	Failed bool
-	// Altered is true if the API server accepts the pod and makes another one of it, which is none of the set's. Each attempt would
-	// leave such a pod, so a dry run comes before the next one.
-	Altered bool
-	// NoRights is true if the revision cannot be recorded because the manager may not do that. No pod gets it, but nothing is
-	// wrong with its template.
-	NoRights bool
-	// Retry is when to ask again after a refusal: a policy may change while the template does not.
-	Retry time.Duration
-	// Pod is the pod as the API server would have created it, with defaults and admission applied. It is nil after a
-	// refusal, and if the API server did not finish because a quota is full.
-	Pod *corev1.Pod
-}
-
-// Unclear reports whether the API server has nothing against the pods but did not show what they would be.
-func (p Preflight) Unclear() bool { return p.Refusal == "" && p.Pod == nil }
-
-// Refuses reports whether the API server refuses such pods.
-func (p Preflight) Refuses() bool { return p.Refusal != "" && !p.Failed }
 
 // Class is a storage class.
 type Class struct {
@@ -154,16 +111,6 @@ type Class struct {
 	Expandable bool
 	// Immediate classes bind a claim before its pod is scheduled.
 	Immediate bool
-}
-
-// Block is why an identity cannot get its pod now.
-type Block struct {
-	// Claim is true if a claim blocks the pod, false if its name is taken.
-	Claim bool
-	// Reason names the blocking object and what to do about it.
-	Reason string
-	// Retry is when to look again, because no event reports that the block is gone; zero if an event will.
-	Retry time.Duration
 }
 
 // Replica is one identity: its pod, if there is one, and its claims. It is one flat value, because a look passes thousands of
@@ -200,15 +147,24 @@ type Judgment struct {
 	NameTaken bool
 	// Leaving is why the node of the pod leaves; empty if it stays, or if the set ignores that.
 	Leaving string
-	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook says what it waits
-	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
-	// without.
+	HookWait
+	// Claims are the claims of the identity that exist.
+	Claims []*corev1.PersistentVolumeClaim
+	UpdateWait
+}
+
+// HookWait is what a pod waits for under the lifecycle hooks of its set.
+type HookWait struct {
+	// State is the state of the pod under the hooks; empty if none concerns it. Hook says what it waits for in that state, and
+	// Overdue is true if it has waited for longer than it may. Passed is the hook that it went on without.
 	Overdue bool
 	State   v1beta1.LifecycleState
 	Hook    string
 	Passed  Passed
-	// Claims are the claims of the identity that exist.
-	Claims []*corev1.PersistentVolumeClaim
+}
+
+// UpdateWait is what a pod's last update in place waits for.
+type UpdateWait struct {
 	// Progress is the progress of the pod's last update in place, and Waiting what it still waits for; empty if it is done.
 	// Waited is for how long the pod has been ready and has waited for a proof or for a resize, as far as this manager knows.
 	Progress inplace.Progress
@@ -226,11 +182,11 @@ type Judgment struct {
 
 // Content is the part of a replica that its pod alone determines. It is computed once for each version of the pod.
 type Content struct {
-	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself.
+	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself, and
+	// Gate the pod's readiness gate.
 	InPlace inplace.State
 	Shown   inplace.Progress
-	// Gate is the pod's readiness gate.
-	Gate inplace.Gate
+	Gate    inplace.Gate
 	// Restarts is the sum of the containers' restarts.
 	Restarts int32
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
@@ -242,13 +198,7 @@ type Content struct {
 	Node    string
 	Phase   corev1.PodPhase
 	Created int64
-	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
-	Place int
-	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
-	// its whole name as ID.
-	ID string
-	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
-	Ordinal int
+	Identity
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
 	// Pod is nil if only claims remain.
@@ -260,6 +210,22 @@ type Content struct {
 	Unreachable bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
+	Marks
+}
+
+// Identity is what distinguishes a replica from the others of its set.
+type Identity struct {
+	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
+	Place int
+	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
+	// its whole name as ID.
+	ID string
+	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
+	Ordinal int
+}
+
+// Marks are what a pod's labels and annotations say about it.
+type Marks struct {
 	// MadeForSurge pods have the mark of surge.
 	MadeForSurge bool
 	// Marked pods are to be deleted first, by label.
@@ -367,24 +333,8 @@ func (s *Set) HasClaims() bool {
 	return s.Claimed
 }
 
-// Lists reports whether podsToDelete contains the name of a pod.
-func (s *Set) Lists(podName string) bool {
-	return s.Spec.ScaleStrategy != nil && slices.Contains(s.Spec.ScaleStrategy.PodsToDelete, podName)
-}
-
-// PodName returns the name of an identity's pod, whether it exists or not.
-func (s *Set) PodName(id string) string { return identity.PodName(s.Name, id) }
-
-// IDOf returns the identity in a pod's name, or the whole name if it is not one of the set's own.
-func (s *Set) IDOf(podName string) string {
-	if id, ok := strings.CutPrefix(podName, s.Name+"-"); ok {
-		return id
-	}
-	return podName
-}
-
 // Rolling reports whether a rollout can be under way: whether current and update revision differ.
-func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
+func (r *Revisions) Rolling() bool { return r.Current.Name != r.Update.Name }
 
 // RefusesUpdate reports whether the API server refuses pods of the update revision, and another revision was proven
 // that the set can run meanwhile.
@@ -405,29 +355,10 @@ func (s *Set) Partition() int {
 	return max(s.Limits.Partition, s.Rollout.Keeps)
 }
 
-// Ordinal reports whether the set's pods have ordinals.
-func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1beta1.OrdinalIdentity }
-
-// OrderedReady reports whether pods are created and scaled down one after the other.
-func (s *Set) OrderedReady() bool {
-	return s.Spec.ManagementPolicy() == v1beta1.OrderedReadyPodManagement
-}
-
-// Paused reports whether a user froze the revisions of the pods.
-func (s *Set) Paused() bool { return s.Spec.UpdateStrategy.RollingUpdate.Paused }
-
-// Strategy returns the type of the update strategy.
-func (s *Set) Strategy() v1beta1.UpdateStrategyType {
-	if t := s.Spec.UpdateStrategy.Type; t != "" {
-		return t
-	}
-	return v1beta1.RollingUpdateStrategy
-}
-
 // Available counts the available replicas.
-func (s *Set) Available() int {
-	n := s.allSteady()
-	for r := range s.Unsteady() {
+func (p *Pods) Available() int {
+	n := p.allSteady()
+	for r := range p.Unsteady() {
 		if r.Available {
 			n++
 		}
@@ -436,11 +367,11 @@ func (s *Set) Available() int {
 }
 
 // Serves reports whether a pod is ready, available or not. One that goes serves until it is gone.
-func (s *Set) Serves() bool {
-	if s.allSteady() > 0 {
+func (p *Pods) Serves() bool {
+	if p.allSteady() > 0 {
 		return true
 	}
-	for r := range s.Unsteady() {
+	for r := range p.Unsteady() {
 		if r.Active() && r.Ready {
 			return true
 		}
@@ -474,9 +405,9 @@ func (s *Set) Lacks() bool {
 }
 
 // Active counts the replicas that have an active pod.
-func (s *Set) Active() int {
-	n := s.allSteady()
-	for r := range s.Unsteady() {
+func (p *Pods) Active() int {
+	n := p.allSteady()
+	for r := range p.Unsteady() {
 		if r.Active() {
 			n++
 		}
@@ -494,35 +425,4 @@ func (s *Set) Placed() int {
 		}
 	}
 	return min(n, s.Limits.Replicas)
-}
-
-// InUse returns the place of an ordinal among those that the set uses, counted from 0; false if the set does not use it.
-func (s *Set) InUse(ordinal int) (place int, ok bool) {
-	k, usable := s.Ordinals.Rank(ordinal)
-	return k, usable && k < s.Limits.Replicas
-}
-
-// Condemned reports whether a replica has an ordinal that the set does not use.
-func (s *Set) Condemned(r *Replica) bool {
-	if !s.Ordinal() {
-		return false
-	}
-	_, used := s.InUse(r.Ordinal)
-	return !used
-}
-
-// MinReady returns how long a pod must have been ready to be available.
-func (s *Set) MinReady() time.Duration { return time.Duration(s.Spec.MinReadySeconds) * time.Second }
-
-// ProgressDeadline returns the time that a set has for each step; false if it is unlimited.
-func (s *Set) ProgressDeadline() (deadline time.Duration, limited bool) {
-	const standard = 600 * time.Second // the default of the API
-	switch seconds := s.Spec.ProgressDeadlineSeconds; {
-	case seconds == nil:
-		return standard, true
-	case *seconds == math.MaxInt32:
-		return 0, false
-	default:
-		return time.Duration(*seconds) * time.Second, true
-	}
 }

@@ -32,9 +32,9 @@ func (s *Set) FindSteady() {
 }
 
 // addSteady counts n steady replicas of a revision.
-func (s *Set) addSteady(revision string, n int) {
+func (p *Pods) addSteady(revision string, n int) {
 	if n > 0 {
-		s.steady[revision] += n
+		p.steady[revision] += n
 	}
 }
 
@@ -46,13 +46,13 @@ func (r *Replica) uneventful() bool {
 }
 
 // Unsteady returns the replicas that are not steady, in identity order.
-func (s *Set) Unsteady() iter.Seq[*Replica] {
+func (p *Pods) Unsteady() iter.Seq[*Replica] {
 	return func(yield func(*Replica) bool) {
-		if s.unsteady == nil {
-			s.searchUnsteady(yield)
+		if p.unsteady == nil {
+			p.searchUnsteady(yield)
 			return
 		}
-		for _, r := range s.unsteady {
+		for _, r := range p.unsteady {
 			if !yield(r) {
 				return
 			}
@@ -61,22 +61,22 @@ func (s *Set) Unsteady() iter.Seq[*Replica] {
 }
 
 // searchUnsteady yields the unsteady replicas of a set that has no list of them.
-func (s *Set) searchUnsteady(yield func(*Replica) bool) {
-	for i := range s.Replicas {
-		if r := &s.Replicas[i]; !r.Steady && !yield(r) {
+func (p *Pods) searchUnsteady(yield func(*Replica) bool) {
+	for i := range p.Replicas {
+		if r := &p.Replicas[i]; !r.Steady && !yield(r) {
 			return
 		}
 	}
 }
 
 // CountSteady returns how many replicas are steady, by the revision of their pods. The map is shared.
-func (s *Set) CountSteady() map[string]int {
-	if s.unsteady != nil {
-		return s.steady
+func (p *Pods) CountSteady() map[string]int {
+	if p.unsteady != nil {
+		return p.steady
 	}
 	steady := map[string]int{}
-	for i := range s.Replicas {
-		if r := &s.Replicas[i]; r.Steady {
+	for i := range p.Replicas {
+		if r := &p.Replicas[i]; r.Steady {
 			steady[r.Revision]++
 		}
 	}
@@ -84,8 +84,8 @@ func (s *Set) CountSteady() map[string]int {
 }
 
 // allSteady returns how many replicas are steady.
-func (s *Set) allSteady() (n int) {
-	for _, at := range s.CountSteady() {
+func (p *Pods) allSteady() (n int) {
+	for _, at := range p.CountSteady() {
 		n += at
 	}
 	return n

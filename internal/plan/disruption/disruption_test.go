@@ -27,8 +27,11 @@ func web(budgets ...*policyv1.PodDisruptionBudget) *snapshot.Set {
 	}
 	spec.Template.Labels = labels
 	return &snapshot.Set{
-		Name: "web", UID: "1", Spec: spec, Limits: snapshot.Limits{Replicas: 4, MaxUnavailable: 1},
-		Budgets: snapshot.Budgets{Access: snapshot.Access{Served: true}, All: budgets},
+		Settings: snapshot.Settings{
+			Name: "web", UID: "1", Spec: spec,
+			Numbers: snapshot.Numbers{Limits: snapshot.Limits{Replicas: 4, MaxUnavailable: 1}},
+		},
+		Cluster: snapshot.Cluster{Budgets: snapshot.Budgets{Access: snapshot.Access{Served: true}, All: budgets}},
 	}
 }
 

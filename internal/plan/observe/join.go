@@ -164,7 +164,7 @@ func (m *Memory) joinClaims(o *snapshot.Objects) []snapshot.Replica {
 		}
 		r := all[id]
 		if r == nil {
-			r = &snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: ordinal, Place: placeOf(o.Set, id)}}
+			r = &snapshot.Replica{Content: snapshot.Content{Identity: snapshot.Identity{ID: id, Ordinal: ordinal, Place: placeOf(o.Set, id)}}}
 			all[id], bare = r, append(bare, r)
 		}
 		r.Claims = append(r.Claims, claim)

@@ -60,35 +60,28 @@ type Memory struct {
 	looked    bool
 }
 
-// Spec holds the numbers and selectors of a spec, resolved.
-type Spec struct {
-	Limits     snapshot.Limits
-	Priorities snapshot.Priorities
-	Ordinals   identity.Ordinals
-}
-
 // Resolve resolves the numbers and selectors of a spec. With an error, it also returns what it could resolve.
-func Resolve(spec *v1beta1.RollSetSpec) (s Spec, err error) {
-	if s.Limits, err = snapshot.ResolveLimits(spec); err != nil {
-		return s, err
+func Resolve(spec *v1beta1.RollSetSpec) (n snapshot.Numbers, err error) {
+	if n.Limits, err = snapshot.ResolveLimits(spec); err != nil {
+		return n, err
 	}
-	if s.Priorities, err = snapshot.ResolvePriorities(spec); err != nil {
-		return s, err
+	if n.Priorities, err = snapshot.ResolvePriorities(spec); err != nil {
+		return n, err
 	}
 	start := int32(0)
 	if spec.Ordinals != nil {
 		start = spec.Ordinals.Start
 	}
-	s.Ordinals, err = identity.NewOrdinals(start, spec.ReserveOrdinals)
-	return s, err
+	n.Ordinals, err = identity.NewOrdinals(start, spec.ReserveOrdinals)
+	return n, err
 }
 
 // Input is the input from which a snapshot is made.
 type Input struct {
 	*snapshot.Objects
 
-	// Spec is the spec, resolved.
-	Spec Spec
+	// Numbers are those of the spec.
+	Numbers snapshot.Numbers
 	// Replicas are the pods and claims, joined by [Objects.Join].
 	Replicas []snapshot.Replica
 	// Resolution says which revisions the set has.
@@ -115,21 +108,15 @@ type observer struct {
 
 // Snapshot returns the snapshot of a set. It includes the identities that cannot get a pod, as far as the objects show it.
 func Snapshot(in Input, m *Memory) *snapshot.Set {
-	found := in.Resolution
 	o := observer{Input: in, memory: m, snap: &snapshot.Set{
-		Name: in.Set.Name, UID: in.Set.UID, Spec: &in.Set.Spec,
-		Limits: in.Spec.Limits, Priorities: in.Spec.Priorities, Ordinals: in.Spec.Ordinals,
-		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Verdict: found.Verdict, Unproven: found.Unproven,
-		Known:        found.Known,
-		FinishedWait: in.FinishedWait,
-		Preflights:   in.Preflights,
-		Refusals:     in.Refusals,
-		Orphans:      in.Orphans,
-		Classes:      in.Classes,
-		NodeAccess:   in.NodeAccess,
-		Budgets:      in.Budgets,
-		Now:          in.Now,
-		ClockAhead:   in.ClockAhead,
+		Settings:   snapshot.Settings{Name: in.Set.Name, UID: in.Set.UID, Spec: &in.Set.Spec, Numbers: in.Numbers},
+		Revisions:  in.Resolution.Revisions,
+		Pods:       snapshot.Pods{Orphans: in.Orphans},
+		Past:       snapshot.Past{FinishedWait: in.FinishedWait},
+		Answers:    snapshot.Answers{Preflights: in.Preflights, Refusals: in.Refusals},
+		Cluster:    snapshot.Cluster{Classes: in.Classes, NodeAccess: in.NodeAccess, Budgets: in.Budgets},
+		Now:        in.Now,
+		ClockAhead: in.ClockAhead,
 	}}
 	o.snap.Replicas, o.snap.Leaving = o.ours()
 	o.snap.Claimed = len(in.Claims) > 0 && slices.ContainsFunc(o.snap.Replicas, func(r snapshot.Replica) bool { return len(r.Claims) > 0 })
@@ -144,7 +131,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.snap.Replacing = o.replacing()
 	o.snap.Blocked = o.nameless()
 	o.snap.Rollout = steps.Plan(steps.Input{
-		Snap: o.snap, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1beta1.PromoteAnnotation], WasProven: found.WasProven,
+		Snap: o.snap, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1beta1.PromoteAnnotation], WasProven: in.Resolution.WasProven,
 	})
 	maps.Copy(o.snap.Blocked, blockedByClaims(o.snap))
 	return o.snap
@@ -154,7 +141,10 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 // Of the revisions it needs the templates only.
 func Members(in Input, m *Memory, known map[string]snapshot.Revision) *snapshot.Set {
 	o := observer{Input: in, memory: m, snap: &snapshot.Set{
-		Name: in.Set.Name, Spec: &in.Set.Spec, Limits: in.Spec.Limits, Ordinals: in.Spec.Ordinals, Known: known, Refusals: in.Refusals, Now: in.Now,
+		Settings:  snapshot.Settings{Name: in.Set.Name, Spec: &in.Set.Spec, Numbers: in.Numbers},
+		Revisions: snapshot.Revisions{Known: known},
+		Answers:   snapshot.Answers{Refusals: in.Refusals},
+		Now:       in.Now,
 	}}
 	o.snap.Replicas, _ = o.ours()
 	o.judge()

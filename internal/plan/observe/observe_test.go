@@ -51,7 +51,7 @@ func look(set *v1beta1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
 func lookAgain(memory *Memory, set *v1beta1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
 	o := &snapshot.Objects{Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Pods: pods, Now: time.Unix(1000, 0)}
 	return Snapshot(Input{
-		Objects: o, Spec: Spec{Limits: snapshot.Limits{Replicas: replicasOf(set)}}, Replicas: memory.Join(o),
+		Objects: o, Numbers: snapshot.Numbers{Limits: snapshot.Limits{Replicas: replicasOf(set)}}, Replicas: memory.Join(o),
 		Sighting: func(types.UID) inplace.Sighting { return inplace.Sighting{} },
 	}, memory)
 }

@@ -26,12 +26,14 @@ func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapsh
 		Scheduled:    podstate.Scheduled(pod),
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
-		MadeForSurge: snapshot.Surges(pod),
-		Marked:       podstate.SpecifiedDelete(pod),
-		Replaced:     pod.Labels[v1beta1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
-		Unselected:   !o.Selector.Matches(labels.Set(pod.Labels)),
+		Marks: snapshot.Marks{
+			MadeForSurge: snapshot.Surges(pod),
+			Marked:       podstate.SpecifiedDelete(pod),
+			Replaced:     pod.Labels[v1beta1.ReplacedLabel] == "true",
+			Unselected:   !o.Selector.Matches(labels.Set(pod.Labels)),
+		},
 	}
 	c.ReadySince, c.Ready = podstate.ReadySince(pod)
 	c.Unreachable = !c.Ready && podstate.Unreachable(pod)

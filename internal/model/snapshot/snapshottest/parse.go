@@ -54,11 +54,13 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 // It panics on anything else: a test's input is wrong, not what it tests.
 func Parse(config, state string) *snapshot.Set {
 	snap := &snapshot.Set{
-		Name:   "web",
-		UID:    "uid-web",
-		Spec:   &v1beta1.RollSetSpec{PodIdentity: v1beta1.RandomIdentity},
-		Limits: snapshot.Limits{MaxUnavailable: 1, ScaleMaxUnavailable: -1},
-		Now:    Now(),
+		Settings: snapshot.Settings{
+			Name:    "web",
+			UID:     "uid-web",
+			Spec:    &v1beta1.RollSetSpec{PodIdentity: v1beta1.RandomIdentity},
+			Numbers: snapshot.Numbers{Limits: snapshot.Limits{MaxUnavailable: 1, ScaleMaxUnavailable: -1}},
+		},
+		Now: Now(),
 	}
 	c := configuration{snap: snap}
 	for word := range strings.FieldsSeq(config) {
@@ -93,7 +95,7 @@ func replica(snap *snapshot.Set, word string, index int) snapshot.Replica {
 	if !zoned {
 		id = zone
 	}
-	r := snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: -1}}
+	r := snapshot.Replica{Content: snapshot.Content{Identity: snapshot.Identity{ID: id, Ordinal: -1}}}
 	rest, r.Surge = strings.CutSuffix(rest, "*")
 	if n, err := strconv.Atoi(id); err == nil {
 		r.Ordinal = n
