@@ -90,11 +90,13 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 		if behind, err := c.judgeOnceMore(ctx, v, found); behind || err != nil {
 			return found, behind, err
 		}
-		if found.Create == nil { // the cache shows it, even if an earlier attempt failed
-			v.Writes.Succeeded(attempt.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
+		name := found.Update.Name
+		if found.Create == nil {
+			if !in.Taken.Has(name) { // the cache shows it, even if an earlier attempt failed
+				v.Writes.Succeeded(attempt.Key{Verb: backoff.CreatingRevision, Object: name})
+			}
 			break
 		}
-		name := found.Create.Name
 		switch became, err := c.create(ctx, v, found.Create); {
 		case err != nil, became == made:
 			return found, err == nil, err

@@ -65,13 +65,13 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 	return taken
 }
 
-// serves reports whether a pod must stay because too few others are available. Ready surge must, because it may become
-// available next, but not if no pod is created before it is gone.
+// serves reports whether a pod must stay because too few others are available. Surge that is not broken must, because
+// it may become available next, but not if no pod is created before it is gone.
 func (v *choice) serves(r *snapshot.Replica) bool {
 	if !r.Surge {
 		return r.Available && !r.Specified && v.spare <= 0
 	}
-	return r.Ready && !IsOld(v.snap, r) && (v.spare < 0 || r.Available && v.spare == 0)
+	return !r.Broken() && !IsOld(v.snap, r) && (v.spare < 0 || r.Available && v.spare == 0)
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,

@@ -20,7 +20,7 @@ import (
 func random(snap *snapshot.Set) *State {
 	pods := count(snap)
 	s, misplaced := excess(snap, pods)
-	named := countNamed(snap)
+	named := s.countNamed(snap)
 	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, misplaced+named)
 	standIns := s.standIns(snap, pods)
 	s.Missing = max(0, snap.Limits.Replicas+standIns-pods.active-pods.held)
@@ -219,10 +219,16 @@ func isNamed(snap *snapshot.Set, r *snapshot.Replica) bool {
 	return r.Active() && !r.Surge && r.ToReplace() && replaceable(snap, r)
 }
 
-// countNamed returns how many pods are to be replaced because users named them, or because their nodes leave.
-func countNamed(snap *snapshot.Set) (n int) {
-	for r := range snap.Unsteady() { // a named pod is not steady
-		if isNamed(snap, r) {
+// isDoubtful reports whether a pod is to be recreated at its revision, and is missed meanwhile: it serves, and may run other images.
+func isDoubtful(snap *snapshot.Set, r *snapshot.Replica) bool {
+	return r.ServesUnproven() && !r.Surge && !r.ToReplace() && !Frozen(snap) && snap.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod
+}
+
+// countNamed returns how many pods are to be replaced because users named them, because their nodes leave, or because they may run other
+// images than those of their revision.
+func (s *State) countNamed(snap *snapshot.Set) (n int) {
+	for r := range snap.Unsteady() { // such a pod is not steady
+		if isNamed(snap, r) || isDoubtful(snap, r) && s.Excess[r.Revision] == 0 {
 			n++
 		}
 	}

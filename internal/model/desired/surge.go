@@ -42,6 +42,8 @@ func (s *State) disturbed(snap *snapshot.Set) (n int) {
 		switch to := target(snap, r, k); {
 		case isNamed(snap, r):
 			n++
+		case to == r.Revision && isDoubtful(snap, r):
+			n++
 		case r.ToReplace(), to == r.Revision, snap.RefusesUpdate(), snap.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod && r.Broken() && !r.Updating:
 		default:
 			moves[move{r.Revision, to}]++

@@ -499,6 +499,14 @@ func TestHistoriesAgain(t *testing.T) {
 		// Recreate deletes all old pods while surge, which has the new template, goes.
 		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\npolicy Recreate\nhook preNormal 1 Proceed\n" +
 			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nstrategy Recreate", 1},
+		// A pod that was named as surge may serve on a node that does not answer.
+		{"replicas 3\nsettle\npolicy Recreate\nhook preNormal 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nforge surge=true c\nzone-down c\nsettle", 1048576},
+		// The only pod of a step was updated in place without a proof, and is recreated once surge has come.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preDelete 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"fail a\nimage app:v2-again\nlose-status\ndefaults written\nsteps 1,soak=2\nmaxSurge 1\nsettle", 6651},
+		// A policy takes the set's revisions from it, and a patch of a pod gets no answer.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"rewrite revision owner-\nrefuse patch c hang\nscaleMaxUnavailable 0\nsettle", 20},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))
