@@ -50,6 +50,11 @@ type Forecast struct {
 	// CannotKnow are the assumptions, and InTheWay the obstacles.
 	CannotKnow, InTheWay []string
 
+	Film
+}
+
+// Film is what a picture of a forecast shows.
+type Film struct {
 	// Lanes show what happens to each pod, and Curve the number of pods.
 	Lanes []Lane
 	Curve []Point
@@ -119,8 +124,8 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 		return nil, err
 	}
 	f := &Forecast{
-		Set: in.After.Namespace + "/" + in.After.Name, Writes: numbered(good.record.writes), Lanes: good.lanes,
-		Floor: limits.MinAvailable(), Replicas: limits.Replicas, Waits: good.waits, WaitsFor: good.waitsFor(),
+		Set: in.After.Namespace + "/" + in.After.Name, Writes: numbered(good.record.writes), Film: Film{Lanes: good.lanes, Replicas: limits.Replicas},
+		Floor: limits.MinAvailable(), Waits: good.waits, WaitsFor: good.waitsFor(),
 		Changes: in.Before == nil || len(good.record.writes) > 0 || !apiequality.Semantic.DeepEqual(in.Before.Spec, in.After.Spec),
 	}
 	f.Class, f.Field = classify(in, f.Writes)

@@ -24,8 +24,11 @@ import (
 // budgetWords are the words about a write of a budget, for events.
 type budgetWords struct{ done, failed, verb string }
 
+// budgetWriter writes the disruption budget of a set.
+type budgetWriter struct{ *writer }
+
 // keepBudget applies an action on a disruption budget.
-func (w *writer) keepBudget(ctx context.Context, a action.Action) {
+func (w budgetWriter) keepBudget(ctx context.Context, a action.Action) {
 	var out outcome
 	words := budgetWords{SuccessfulUpdate, FailedUpdate, "Update"}
 	switch a := a.(type) {
@@ -53,7 +56,7 @@ func (w *writer) keepBudget(ctx context.Context, a action.Action) {
 }
 
 // createBudget creates the budget of the set. If its name is taken, the cache is about to show by whom.
-func (w *writer) createBudget(ctx context.Context, a action.CreateBudget) outcome {
+func (w budgetWriter) createBudget(ctx context.Context, a action.CreateBudget) outcome {
 	budget := &policyv1.PodDisruptionBudget{}
 	budget.Name, budget.Namespace = a.Name, w.set.Namespace
 	budget.OwnerReferences = []metav1.OwnerReference{claims.Owner(w.set.Name, w.set.UID)}
@@ -70,7 +73,7 @@ func (w *writer) createBudget(ctx context.Context, a action.CreateBudget) outcom
 }
 
 // budgetOutcome compares a budget that the API server answered with the wanted one.
-func (w *writer) budgetOutcome(verb string, answer *policyv1.PodDisruptionBudget, want policyv1.PodDisruptionBudgetSpec) outcome {
+func (w budgetWriter) budgetOutcome(verb string, answer *policyv1.PodDisruptionBudget, want policyv1.PodDisruptionBudgetSpec) outcome {
 	if disruption.Same(&answer.Spec, &want) {
 		return outcome{done: true}
 	}
@@ -78,7 +81,7 @@ func (w *writer) budgetOutcome(verb string, answer *policyv1.PodDisruptionBudget
 }
 
 // updateBudget changes what the set decides about its budget, if the budget still is as it was seen.
-func (w *writer) updateBudget(ctx context.Context, a action.UpdateBudget) outcome {
+func (w budgetWriter) updateBudget(ctx context.Context, a action.UpdateBudget) outcome {
 	budget := a.Budget.DeepCopy()
 	disruption.Set(&budget.Spec, a.Spec.DeepCopy())
 	err := w.Client.Patch(ctx, budget, client.MergeFromWithOptions(a.Budget, client.MergeFromWithOptimisticLock{}))
@@ -93,7 +96,7 @@ func (w *writer) updateBudget(ctx context.Context, a action.UpdateBudget) outcom
 }
 
 // deleteBudget deletes a budget if it still is the one that was judged.
-func (w *writer) deleteBudget(ctx context.Context, a action.DeleteBudget) outcome {
+func (w budgetWriter) deleteBudget(ctx context.Context, a action.DeleteBudget) outcome {
 	budget := &policyv1.PodDisruptionBudget{}
 	budget.Name, budget.Namespace = a.Budget.Name, a.Budget.Namespace
 	err := w.Client.Delete(ctx, budget, client.Preconditions{UID: &a.Budget.UID, ResourceVersion: &a.Budget.ResourceVersion})

@@ -60,9 +60,12 @@ func owners(set *v1beta1.RollSet) []metav1.OwnerReference {
 	return nil
 }
 
+// claimWriter writes the claims of a set.
+type claimWriter struct{ *writer }
+
 // ensureClaims creates the missing claims of a pod that is, or will be, at a revision. Claims for surge belong to the surge
 // pod.
-func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, pod action.Create) outcome {
+func (w claimWriter) ensureClaims(ctx context.Context, revision snapshot.Revision, pod action.Create) outcome {
 	if len(revision.Claims) == 0 {
 		return outcome{}
 	}
@@ -89,7 +92,7 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 }
 
 // claimOf returns the claim to create from a template; nil if the template is lost.
-func (w *writer) claimOf(of snapshot.ClaimTemplate, id string) *corev1.PersistentVolumeClaim {
+func (w claimWriter) claimOf(of snapshot.ClaimTemplate, id string) *corev1.PersistentVolumeClaim {
 	if of.Template == nil {
 		return nil
 	}
@@ -97,7 +100,7 @@ func (w *writer) claimOf(of snapshot.ClaimTemplate, id string) *corev1.Persisten
 }
 
 // createClaim creates a claim, or uses the one that exists.
-func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name string, claim *corev1.PersistentVolumeClaim) outcome {
+func (w claimWriter) createClaim(ctx context.Context, r *snapshot.Replica, name string, claim *corev1.PersistentVolumeClaim) outcome {
 	if claim == nil {
 		return outcome{err: fmt.Errorf("claim %s is gone, and its template is lost", name)}
 	}
@@ -119,7 +122,7 @@ func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name stri
 // reuse gives a replica a claim that the cache shows. A new pod is bound to its claim, and goes with it if the claim is
 // being deleted. So reuse first asks the API server whether the claim still is as the cache shows it. If the claim is gone,
 // reuse creates the wanted one.
-func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
+func (w claimWriter) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
 	if r.Pod != nil || claims.Obstacle(w.snap, r, seen) != "" {
 		return w.use(r, seen)
 	}
@@ -134,7 +137,7 @@ func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *c
 }
 
 // use blocks the pod if an existing claim must not be used. The claim is labeled once the pod exists.
-func (w *writer) use(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
+func (w claimWriter) use(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
 	if why := claims.Obstacle(w.snap, r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
@@ -142,7 +145,7 @@ func (w *writer) use(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) o
 }
 
 // label labels a claim with its set and identity.
-func (w *writer) label(claim *corev1.PersistentVolumeClaim, id string) {
+func (w claimWriter) label(claim *corev1.PersistentVolumeClaim, id string) {
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
 	}
@@ -150,7 +153,7 @@ func (w *writer) label(claim *corev1.PersistentVolumeClaim, id string) {
 }
 
 // patchClaim changes a claim if it still is as it was seen.
-func (w *writer) patchClaim(ctx context.Context, seen *corev1.PersistentVolumeClaim, change func(*corev1.PersistentVolumeClaim)) error {
+func (w claimWriter) patchClaim(ctx context.Context, seen *corev1.PersistentVolumeClaim, change func(*corev1.PersistentVolumeClaim)) error {
 	claim := seen.DeepCopy()
 	change(claim)
 	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})

@@ -21,7 +21,7 @@ import (
 
 // keepClaims applies the actions on claims before those on pods. It returns the pods that cannot be deleted yet because a
 // claim that goes with them could not be handed over.
-func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (staying map[types.UID]bool) {
+func (w claimWriter) keepClaims(ctx context.Context, actions []action.Action) (staying map[types.UID]bool) {
 	staying = map[types.UID]bool{}
 	now := actions[:min(len(actions), MaxWrites)]
 	outcomes := make([]outcome, len(actions))
@@ -49,7 +49,7 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 }
 
 // keepClaim applies one action on claims.
-func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
+func (w claimWriter) keepClaim(ctx context.Context, a action.Action) outcome {
 	switch a := a.(type) {
 	case action.CreateClaims:
 		revision, _ := w.revision(a.Revision)
@@ -87,7 +87,7 @@ func ask(c *corev1.PersistentVolumeClaim, a action.ChangeClaim) {
 }
 
 // own labels a claim as the set's, and replaces the set and the identity's pod among its owners.
-func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
+func (w claimWriter) own(ctx context.Context, a action.OwnClaim) error {
 	r := w.replica(a.ID)
 	return w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
 		c.OwnerReferences = slices.DeleteFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
@@ -109,7 +109,7 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 
 // deleteClaim deletes a claim if it still is the one that was judged, and no pod mounts it. It asks the API server, because
 // a manager that has just started may not see that pod in its cache, and deleting the claim would delete its data.
-func (w *writer) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
+func (w claimWriter) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
 	name := w.snap.PodName(a.ID)
 	switch err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &corev1.Pod{}); {
 	case err == nil:

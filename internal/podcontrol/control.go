@@ -146,7 +146,7 @@ func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, snap *snapsho
 		switch a := a.(type) {
 		case action.Preflight:
 			if _, asked := w.result.Preflights[a.Revision]; !asked { // several planners may want to know
-				w.ask(ctx, a)
+				creator{w}.ask(ctx, a)
 			}
 		case action.Delete:
 			deletes = append(deletes, a)
@@ -159,23 +159,23 @@ func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, snap *snapsho
 		case action.CreateClaims, action.OwnClaim, action.ChangeClaim, action.DeleteClaim:
 			keeps = append(keeps, a)
 		case action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
-			w.keepBudget(ctx, a)
+			budgetWriter{w}.keepBudget(ctx, a)
 		}
 	}
 	if len(keeps) > 0 || snap.HasClaims() {
 		w.findReplicas()
 	}
-	staying := w.keepClaims(ctx, keeps)
+	staying := claimWriter{w}.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
-	w.updateAll(ctx, relabels, &w.result.Relabels)
+	updater{w}.updateAll(ctx, relabels, &w.result.Relabels)
 	if snap.OrderedReady() { // a pod is created while all below it are available, including those that are disturbed next
-		w.createAll(ctx, creates)
-		w.updateAll(ctx, updates, &w.result.Updates)
-		w.deleteAll(ctx, deletes)
+		creator{w}.createAll(ctx, creates)
+		updater{w}.updateAll(ctx, updates, &w.result.Updates)
+		deleter{w}.deleteAll(ctx, deletes)
 	} else {
-		w.updateAll(ctx, updates, &w.result.Updates)
-		w.deleteAll(ctx, deletes)
-		w.createAll(ctx, creates)
+		updater{w}.updateAll(ctx, updates, &w.result.Updates)
+		deleter{w}.deleteAll(ctx, deletes)
+		creator{w}.createAll(ctx, creates)
 	}
 	w.tell(ctx)
 	return w.result

@@ -19,8 +19,11 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
+// creator creates the pods of a set, and asks the API server about them.
+type creator struct{ *writer }
+
 // createAll creates pods and their claims.
-func (w *writer) createAll(ctx context.Context, creates []action.Create) {
+func (w creator) createAll(ctx context.Context, creates []action.Create) {
 	creates = creates[:min(len(creates), MaxWrites)]
 	outcomes := make([]outcome, len(creates))
 	done := w.Run.slowly(w.set.Namespace, len(creates), func(i int) error {
@@ -39,7 +42,7 @@ func (w *writer) createAll(ctx context.Context, creates []action.Create) {
 }
 
 // note records the result of a create.
-func (w *writer) note(a action.Create, out outcome) {
+func (w creator) note(a action.Create, out outcome) {
 	switch {
 	case out.block != nil:
 		w.block(a.ID, *out.block)
@@ -53,7 +56,7 @@ func (w *writer) note(a action.Create, out outcome) {
 }
 
 // checkMember returns why a pod that was created for the set is none of the set's.
-func (w *writer) checkMember(sent metav1.Object, pod *corev1.Pod) error {
+func (w creator) checkMember(sent metav1.Object, pod *corev1.Pod) error {
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
 	if err != nil {
 		return fmt.Errorf("spec.selector: %w", err)
@@ -70,7 +73,7 @@ func refusesPod(a action.Create, out outcome) bool {
 
 // askWhether finds out whether a pod was refused for its template or only for itself. It asks about a pod of the revision
 // with another name, unless pods of the revision are known to be refused.
-func (w *writer) askWhether(ctx context.Context, revision string, refusal error) {
+func (w creator) askWhether(ctx context.Context, revision string, refusal error) {
 	if _, asked := w.result.Preflights[revision]; asked {
 		return
 	}
@@ -83,12 +86,12 @@ func (w *writer) askWhether(ctx context.Context, revision string, refusal error)
 }
 
 // create creates the claims of an identity, then its pod.
-func (w *writer) create(ctx context.Context, a action.Create) outcome {
+func (w creator) create(ctx context.Context, a action.Create) outcome {
 	revision, ok := w.revision(a.Revision)
 	if !ok {
 		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.snap.PodName(a.ID), a.Revision)}
 	}
-	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
+	if out := claimWriter(w).ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
 		return out
 	}
 	pod := Build(w.set, revision, a.ID)
@@ -125,7 +128,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 
 // alters reports whether the API server made another pod of one a while ago. Each attempt may leave such a pod, so a dry run comes
 // before the next one.
-func (w *writer) alters() bool {
+func (w creator) alters() bool {
 	for k, refusal := range w.snap.Refusals {
 		if k.Verb == attempt.Creating && refusal.Altered {
 			return true
@@ -145,7 +148,7 @@ func (w *writer) revision(name string) (snapshot.Revision, bool) {
 }
 
 // lookAtTakenName reads the pod that has the wanted name, to find its owner.
-func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
+func (w creator) lookAtTakenName(ctx context.Context, name string) outcome {
 	pod := &corev1.Pod{}
 	err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, pod)
 	switch {

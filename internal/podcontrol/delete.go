@@ -24,8 +24,11 @@ import (
 // maxLooks is the maximum number of pods that one batch reads past the cache because they seem to have changed.
 const maxLooks = 10
 
+// deleter deletes the pods of a set.
+type deleter struct{ *writer }
+
 // deleteAll deletes pods.
-func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
+func (w deleter) deleteAll(ctx context.Context, deletes []action.Delete) {
 	outcomes := make([]outcome, len(deletes))
 	w.Run(w.set.Namespace, len(deletes), func(i int) { outcomes[i] = w.delete(ctx, deletes[i].Pod) })
 	looks := 0
@@ -54,7 +57,7 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 }
 
 // delete deletes one pod if it still is as it was seen.
-func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
+func (w deleter) delete(ctx context.Context, seen *corev1.Pod) outcome {
 	w.Expectations.Deleting(w.set.UID, seen.UID)
 	// The pod is shared with the cache, so the client gets an object of its own.
 	pod := &corev1.Pod{}
@@ -76,7 +79,7 @@ func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 // deleteChanged deletes a pod that seems to have changed since it was judged, if the change does not matter to the decision.
 // Without this, a pod that changes faster than the cache follows would never be deleted. If nothing changed, an admission
 // plugin or a proxy refused the delete.
-func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal outcome) outcome {
+func (w deleter) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal outcome) outcome {
 	pod := &corev1.Pod{}
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(judged), pod)
 	switch {

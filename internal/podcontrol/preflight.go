@@ -22,7 +22,7 @@ import (
 
 // ask asks the API server, by a dry run of a create, whether it would accept a pod of a revision. A full quota is no answer
 // about the pod. A webhook that does not support dry runs is not asked before the pod is created.
-func (w *writer) ask(ctx context.Context, a action.Preflight) {
+func (w creator) ask(ctx context.Context, a action.Preflight) {
 	revision, ok := w.revision(a.Revision)
 	if !ok {
 		w.answered(a.Revision, snapshot.Preflight{Refusal: "its template is gone"})
@@ -34,7 +34,7 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 }
 
 // pretend creates a pod by a dry run, and returns why there would be no such pod of the set.
-func (w *writer) pretend(ctx context.Context, pod *corev1.Pod) error {
+func (w creator) pretend(ctx context.Context, pod *corev1.Pod) error {
 	sent := pod.ObjectMeta
 	if err := w.Client.Create(ctx, pod, client.DryRunAll); err != nil {
 		return err
@@ -56,7 +56,7 @@ func Answer(pod *corev1.Pod, err error) snapshot.Preflight {
 }
 
 // answered records what the API server says about pods of a revision.
-func (w *writer) answered(revision string, answer snapshot.Preflight) {
+func (w creator) answered(revision string, answer snapshot.Preflight) {
 	if w.result.Preflights == nil {
 		w.result.Preflights = map[string]snapshot.Preflight{}
 	}
@@ -64,7 +64,7 @@ func (w *writer) answered(revision string, answer snapshot.Preflight) {
 }
 
 // freeIdentity returns an identity that the set could give to a pod, and that no known pod has.
-func (w *writer) freeIdentity() string {
+func (w creator) freeIdentity() string {
 	taken := make(map[string]bool, len(w.snap.Replicas))
 	for id := range w.snap.Blocked {
 		taken[id] = true

@@ -37,7 +37,7 @@ type change struct {
 }
 
 // changeOf returns the patch that an action asks for.
-func (w *writer) changeOf(a action.Action) (c change, err error) {
+func (w updater) changeOf(a action.Action) (c change, err error) {
 	c.action = a
 	switch a := a.(type) {
 	case action.CloseGate:
@@ -82,7 +82,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 }
 
 // updateAll patches running pods.
-func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *attempt.Tally) {
+func (w updater) updateAll(ctx context.Context, updates []action.Action, tally *attempt.Tally) {
 	updates = updates[:min(len(updates), MaxWrites)]
 	changes := make([]change, len(updates))
 	outcomes := make([]outcome, len(updates))
@@ -111,7 +111,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 }
 
 // update patches one pod if it still is the one that was judged.
-func (w *writer) update(ctx context.Context, c change) outcome {
+func (w updater) update(ctx context.Context, c change) outcome {
 	// The pod is shared with the cache, so the client gets an object of its own.
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = c.pod.Name, c.pod.Namespace

@@ -260,7 +260,7 @@ func TestStatesAreDated(t *testing.T) {
 	pod := w.running("web-a")
 	now := w.snap.Now.UTC().Format(time.RFC3339)
 	for passed, want := range map[snapshot.Passed]string{{}: "Normal " + now, {Hook: "preNormal", Seconds: 60}: "Normal " + now + " preNormal 60"} {
-		c, err := writer.changeOf(action.SetState{Pod: pod, State: v1beta1.LifecycleNormal, Passed: passed})
+		c, err := updater{writer}.changeOf(action.SetState{Pod: pod, State: v1beta1.LifecycleNormal, Passed: passed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,8 @@ func (f conditions) conditions(t timing, b blocker) []metav1.Condition {
 	set := func(name string, v verdict, message string) {
 		list = append(list, f.condition(name, v, message))
 	}
-	progress := progressing{f.facts}.verdict(t)
-	message := progressing{f.facts}.message(progress, b)
+	progress := progressing(f).verdict(t)
+	message := progressing(f).message(progress, b)
 	stalled, stalledMessage := f.stalled(t, message)
 
 	set(v1beta1.ConditionReady, f.ready(progress, stalled), message)

@@ -46,7 +46,7 @@ func (f progressing) verdict(t timing) verdict {
 	case t.exceeded:
 		return verdict{metav1.ConditionFalse, v1beta1.ReasonProgressDeadlineExceeded}
 	case f.stepping():
-		return stepper{f.facts}.stepVerdict()
+		return stepper(f).stepVerdict()
 	default:
 		return verdict{metav1.ConditionTrue, f.phase()}
 	}
@@ -217,7 +217,7 @@ func (f progressing) numbers() string {
 	rolling := f.snap.Rolling() || f.outdated > 0
 	switch {
 	case f.atWork():
-		return stepper{f.facts}.stepNumbers()
+		return stepper(f).stepNumbers()
 	case f.settled && f.outdated == 0:
 		return share(f.serving, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are

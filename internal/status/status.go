@@ -124,7 +124,7 @@ func (f counters) counters() v1beta1.RollSetStatus {
 		ReachedReplicas:          f.reached(),
 		Revisions:                f.listRevisions(),
 		Images:                   f.images(),
-		Rollout:                  stepper{f.facts}.rollout(),
+		Rollout:                  stepper(f).rollout(),
 		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
 	}
 	if f.in.CollisionCount != nil {

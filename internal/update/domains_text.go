@@ -17,14 +17,17 @@ import (
 // shown is how many domains a message lists.
 const shown = 8
 
+// domainWords says what a set waits for in its failure domains.
+type domainWords struct{ *domains }
+
 // explain returns what a pod waits for that another domain holds, and how far each domain is.
-func (d *domains) explain(m desired.Candidate) string {
+func (d domainWords) explain(m desired.Candidate) string {
 	own := d.of(m.Replica)
 	return fmt.Sprintf("%s waits for %s; %s", own.In(d.spec.LabelKey), d.cause(d.obstacle(m, own)), d.progress())
 }
 
 // cause returns an obstacle in words.
-func (d *domains) cause(o obstacle) string {
+func (d domainWords) cause(o obstacle) string {
 	switch o.kind {
 	case turn:
 		return o.other.In(d.spec.LabelKey)
@@ -56,7 +59,7 @@ func lack(r *snapshot.Replica) string {
 }
 
 // progress returns how far each domain is.
-func (d *domains) progress() string {
+func (d domainWords) progress() string {
 	var parts []string
 	unlabeled := true
 	for _, own := range d.inTurn {
@@ -79,7 +82,7 @@ func (d *domains) progress() string {
 }
 
 // rest records in a plan when time alone lets a pod wait no longer.
-func (d *domains) rest(m desired.Candidate, p *action.Plan) {
+func (d domainWords) rest(m desired.Candidate, p *action.Plan) {
 	if o := d.obstacle(m, d.of(m.Replica)); o.kind == soak {
 		p.Soak(o.began.Add(d.soak()), d.snap.Now)
 	}

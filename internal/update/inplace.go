@@ -17,6 +17,9 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
+// inPlaceSteps plans the next steps of updates in place that were begun.
+type inPlaceSteps struct{ *mover }
+
 // step returns the next action of a change in place, or nil with a hold in the plan if it must wait. The gate takes a pod
 // out of service, then the grace period passes, then one patch makes it a pod of the new revision; settle does the rest.
 // step depends only on the pod, so a restarted manager resumes where the last one stopped. It fails if there is no such
@@ -24,7 +27,7 @@ import (
 //
 // A pod whose containers do not run well has no traffic to lose, and is patched at once. A pod whose gate was opened by
 // another client is about to get traffic although it is not ready yet, so its grace period starts again.
-func (v *mover) step(m desired.Candidate, how method) (action.Action, error) {
+func (v inPlaceSteps) step(m desired.Candidate, how method) (action.Action, error) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
 	closes := serving && r.Gate.Status == corev1.ConditionTrue && (r.Ready || podstate.Returning(r.Pod))
@@ -51,7 +54,7 @@ func (v *mover) step(m desired.Candidate, how method) (action.Action, error) {
 }
 
 // graceLeft returns how long a pod must still be out of service before its containers are touched.
-func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
+func (v inPlaceSteps) graceLeft(r *snapshot.Replica) time.Duration {
 	strategy := v.snap.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
 	if strategy == nil || strategy.GracePeriodSeconds <= 0 || !r.Gate.Closed() {
 		return 0
@@ -63,7 +66,7 @@ func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
 
 // settle completes the last change in place of pods that are at their revision. It also puts every pod back into service
 // that is not being moved now: a pod that waits to be moved serves until then.
-func (v *mover) settle(w *desired.State) {
+func (v inPlaceSteps) settle(w *desired.State) {
 	isCandidate := map[*snapshot.Replica]bool{}
 	for _, m := range w.Candidates {
 		if !m.Replica.Steady {
@@ -86,7 +89,7 @@ func (v *mover) settle(w *desired.State) {
 
 // leave lets a pod serve that is not moved now, unless its containers are about to restart or it waits for a lifecycle hook
 // that is not about moves. A pod that waits for resources keeps serving.
-func (v *mover) leave(r *snapshot.Replica) {
+func (v inPlaceSteps) leave(r *snapshot.Replica) {
 	withdrawn := r.Withdrawn && r.State != v1beta1.LifecyclePreparingUpdate
 	if r.Gate.Passable() || r.Restarting || withdrawn {
 		return
@@ -95,7 +98,7 @@ func (v *mover) leave(r *snapshot.Replica) {
 }
 
 // resize asks for the resources of a pod's revision if the patch to that revision has not been followed by a resize yet.
-func (v *mover) resize(r *snapshot.Replica) {
+func (v inPlaceSteps) resize(r *snapshot.Replica) {
 	template := v.snap.Known[r.Revision].Template
 	if len(r.InPlace.Resized) == 0 || template == nil {
 		return
@@ -131,7 +134,7 @@ func servingUnproven(snap *snapshot.Set) (n int) {
 
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
 // run its images.
-func (v *mover) giveUp(w *desired.State) {
+func (v inPlaceSteps) giveUp(w *desired.State) {
 	serving := servingUnproven(v.snap)
 	for r := range v.snap.Unsteady() {
 		if !r.Active() || w.Goes(r) || v.moving[r.Pod] || desired.Frozen(v.snap) {

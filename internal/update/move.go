@@ -103,7 +103,7 @@ func (v *mover) move(m desired.Candidate) bool {
 	var next action.Action
 	var err error
 	if !how.recreates() {
-		next, err = v.step(m, how)
+		next, err = inPlaceSteps{v}.step(m, how)
 	}
 	if err != nil {
 		how = method{cannot: err.Error()}
@@ -178,7 +178,7 @@ func (v *mover) held(m desired.Candidate, how method) bool {
 	}
 	v.plan.Wake(v.budget.yieldsAfter)
 	if why == action.HeldByDomain {
-		v.domains.rest(m, v.plan)
+		domainWords{v.domains}.rest(m, v.plan)
 	}
 	return true
 }
@@ -265,7 +265,7 @@ func begun(r *snapshot.Replica, how method) bool {
 func (v *mover) explain(why action.HoldKind, m desired.Candidate, how method) string {
 	switch {
 	case why == action.HeldByDomain:
-		return v.domains.explain(m)
+		return domainWords{v.domains}.explain(m)
 	case why == action.HeldByBudget && how.gentle():
 		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.snap.Limits.MaxUnavailable, v.resizing[m.To])
 	default:

@@ -26,16 +26,16 @@ func Originate(snap *snapshot.Set, w *desired.State, scaling *action.Plan) {
 	for _, place := range w.Places {
 		surges[place.ID] = place.Surge
 	}
-	homes := d.open()
+	homes := origins{d}.open()
 	for i, a := range scaling.Actions {
 		created, ok := a.(action.Create)
 		if !ok {
 			continue
 		}
 		origin := snapshot.Origin{Revision: created.Revision}
-		switch next := d.next(); {
+		switch next := (origins{d}).next(); {
 		case replaces[created.ID]:
-			origin.Domain, origin.Known = d.predecessor(created.ID, &homes)
+			origin.Domain, origin.Known = origins{d}.predecessor(created.ID, &homes)
 		case surges[created.ID] && !created.Surge && next != nil:
 			origin.Domain, origin.Known = next.Domain, true
 		default:
@@ -46,8 +46,11 @@ func Originate(snap *snapshot.Set, w *desired.State, scaling *action.Plan) {
 	}
 }
 
+// origins finds out which pods the new ones replace.
+type origins struct{ *domains }
+
 // next returns the domain whose pods are disturbed next; nil if none are.
-func (d *domains) next() *domain {
+func (d origins) next() *domain {
 	for _, own := range d.inTurn {
 		if own.left > 0 {
 			return own
@@ -62,7 +65,7 @@ func isCreate(a action.Action) bool {
 }
 
 // predecessor returns the domain of the pod that a new one replaces. Where it is not known, it is the one that has begun.
-func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapshot.Domain, known bool) {
+func (d origins) predecessor(id string, homes *[]snapshot.Domain) (home snapshot.Domain, known bool) {
 	home, known = d.snap.Vacated[id]
 	switch {
 	case known:
@@ -77,7 +80,7 @@ func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapsho
 // open returns the domains of the pods with random names that no new pod replaces yet: those that are gone, and those that are
 // deleted and have no claims for their successors to wait for. Last come those in whose domain new pods replace as many: they may
 // replace others, which nothing shows then.
-func (d *domains) open() (homes []snapshot.Domain) {
+func (d origins) open() (homes []snapshot.Domain) {
 	if d.snap.Ordinal() {
 		return nil
 	}
@@ -102,7 +105,7 @@ func (d *domains) open() (homes []snapshot.Domain) {
 }
 
 // replaced counts the pods of each domain for which there are new pods that are not available yet.
-func (d *domains) replaced() map[snapshot.Domain]int {
+func (d origins) replaced() map[snapshot.Domain]int {
 	replaced := map[snapshot.Domain]int{}
 	for r := range d.snap.Unsteady() {
 		if r.Active() && !r.Available {

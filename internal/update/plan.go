@@ -30,9 +30,9 @@ func Plan(snap *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan
 	}
 	v.moveDue(w)
 	v.askAgain()
-	v.giveUp(w)
+	inPlaceSteps{v}.giveUp(w)
 	holdPartition(snap, w, &p)
-	v.settle(w)
+	inPlaceSteps{v}.settle(w)
 	return p
 }
 

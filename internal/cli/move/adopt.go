@@ -108,7 +108,7 @@ func (a *adopt) run(ctx context.Context, arg string) error {
 			return err
 		}
 	}
-	steps := m.adoption()
+	steps := adopter{m}.adopting()
 	if !a.yes {
 		m.list(steps)
 		_, err := fmt.Fprintln(a.session.Out, "Nothing was done; --yes does it.")
@@ -142,7 +142,7 @@ func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstruc
 		return err
 	}
 	m.record = &record{Old: manifest(old), UID: old.GetUID(), Generation: old.GetGeneration(), Set: set, Pods: map[string]types.UID{}}
-	pods, err := m.findPods(ctx, old)
+	pods, err := adopter{m}.findPods(ctx, old)
 	if err != nil {
 		return err
 	}
@@ -183,8 +183,11 @@ func manifest(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return m
 }
 
+// adopter moves the pods of another workload to a RollSet.
+type adopter struct{ *mover }
+
 // findPods returns the pods that a workload controls, directly or through its ReplicaSets, which it records.
-func (m *mover) findPods(ctx context.Context, old *unstructured.Unstructured) ([]*corev1.Pod, error) {
+func (m adopter) findPods(ctx context.Context, old *unstructured.Unstructured) ([]*corev1.Pod, error) {
 	owners := map[types.UID]bool{old.GetUID(): true}
 	if old.GetKind() == deployment {
 		list := &appsv1.ReplicaSetList{}
@@ -212,8 +215,8 @@ func (m *mover) findPods(ctx context.Context, old *unstructured.Unstructured) ([
 	return pods, nil
 }
 
-// adoption returns the steps from another kind to a RollSet.
-func (m *mover) adoption() []step {
+// adopting returns the steps from another kind to a RollSet.
+func (m adopter) adopting() []step {
 	name, old := m.Set.GetName(), describe(m.Old)
 	steps := []step{
 		{"keep the manifest of " + old + " in configmap/" + recordName(name), func(ctx context.Context) error {
@@ -248,7 +251,7 @@ func (m *mover) adoption() []step {
 }
 
 // letGoReplicaSets deletes the ReplicaSets of a deleted Deployment.
-func (m *mover) letGoReplicaSets(ctx context.Context) error {
+func (m adopter) letGoReplicaSets(ctx context.Context) error {
 	for name, uid := range m.ReplicaSets {
 		if err := m.letGo(ctx, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), name, uid, 0); err != nil {
 			return err
@@ -258,7 +261,7 @@ func (m *mover) letGoReplicaSets(ctx context.Context) error {
 }
 
 // handOver makes the set the owner of the record.
-func (m *mover) handOver(ctx context.Context) error {
+func (m adopter) handOver(ctx context.Context) error {
 	set := &v1beta1.RollSet{}
 	if err := m.client.Get(ctx, client.ObjectKey{Namespace: m.namespace, Name: m.Set.GetName()}, set); err != nil {
 		return err

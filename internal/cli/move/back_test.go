@@ -255,5 +255,5 @@ func prepare(t *testing.T, set *v1beta1.RollSet, pods map[string]string) error {
 	if raw, err = m.get(t.Context(), raw); err != nil {
 		t.Fatal(err)
 	}
-	return m.prepareRelease(t.Context(), raw, false)
+	return releaser{m}.prepare(t.Context(), raw, false)
 }

@@ -71,7 +71,7 @@ func (r *release) run(ctx context.Context, arg string) error {
 		return err
 	}
 	if m.record == nil {
-		return m.released(ctx, name)
+		return releaser{m}.done(ctx, name)
 	}
 	set, err := m.get(ctx, m.Set)
 	if err != nil {
@@ -79,13 +79,13 @@ func (r *release) run(ctx context.Context, arg string) error {
 	}
 	switch {
 	case set != nil && set.GetDeletionTimestamp() == nil:
-		if err := m.prepareRelease(ctx, set, r.lossy); err != nil {
+		if err := (releaser{m}).prepare(ctx, set, r.lossy); err != nil {
 			return err
 		}
 	case !m.Back:
 		return fmt.Errorf("there is no rollset %s in namespace %s", name, m.namespace)
 	}
-	steps := m.release()
+	steps := releaser{m}.releasing()
 	if !r.yes {
 		m.list(steps)
 		_, err := fmt.Fprintln(r.session.Out, "Nothing was done; --yes does it.")
@@ -97,8 +97,11 @@ func (r *release) run(ctx context.Context, arg string) error {
 	return m.tellPods(ctx)
 }
 
-// released judges a set without a record. If the set is gone and the old kind is there, it was released before.
-func (m *mover) released(ctx context.Context, name string) error {
+// releaser moves the pods of a RollSet to another workload.
+type releaser struct{ *mover }
+
+// done judges a set without a record. If the set is gone and the old kind is there, it was released before.
+func (m releaser) done(ctx context.Context, name string) error {
 	for _, gvk := range []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("RollSet"), appsv1.SchemeGroupVersion.WithKind(statefulSet), appsv1.SchemeGroupVersion.WithKind(deployment)} {
 		like := &unstructured.Unstructured{}
 		like.SetGroupVersionKind(gvk)
@@ -117,8 +120,8 @@ func (m *mover) released(ctx context.Context, name string) error {
 	return fmt.Errorf("there is no rollset %s in namespace %s", name, m.namespace)
 }
 
-// prepareRelease records what a set becomes. Nothing is written.
-func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructured, lossy bool) error {
+// prepare records what a set becomes. Nothing is written.
+func (m releaser) prepare(ctx context.Context, raw *unstructured.Unstructured, lossy bool) error {
 	if m.Old.GetKind() == cloneSet {
 		return errors.New("the way back to a CloneSet is OpenKruise's: delete the RollSet with --cascade=orphan and apply the CloneSet paused")
 	}
@@ -142,7 +145,7 @@ func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructur
 		return err
 	}
 	m.ReplicaSets = nil
-	pods, err := m.findPods(ctx, raw)
+	pods, err := adopter(m).findPods(ctx, raw)
 	if err != nil {
 		return err
 	}
@@ -183,8 +186,8 @@ func staysAll(set *v1beta1.RollSet, limits snapshot.Limits, pods []*corev1.Pod) 
 	return nil
 }
 
-// release returns the steps from a RollSet back to its old kind.
-func (m *mover) release() []step {
+// releasing returns the steps from a RollSet back to its old kind.
+func (m releaser) releasing() []step {
 	name, old := m.Set.GetName(), describe(m.Old)
 	keep := step{"record the move of rollset/" + name + " in configmap/" + recordName(name), func(ctx context.Context) error {
 		return m.save(ctx, m.client, m.namespace, nil)
@@ -196,9 +199,9 @@ func (m *mover) release() []step {
 	if m.Old.GetKind() == statefulSet {
 		steps = []step{
 			keep, letGo,
-			{"create " + old + ", which is to leave pods alone for now", m.createResting},
-			{"label the pods as " + old + " knows them", m.labelForStatefulSet},
-			{"give " + old + " its update strategy", m.wakeStatefulSet},
+			{"create " + old + ", which is to leave pods alone for now", rest(m).createResting},
+			{"label the pods as " + old + " knows them", rest(m).labelForStatefulSet},
+			{"give " + old + " its update strategy", rest(m).wakeStatefulSet},
 		}
 	} else {
 		hash := m.podTemplateHash()
@@ -222,13 +225,13 @@ func (m *mover) release() []step {
 }
 
 // podTemplateHash returns the value in the selector of a ReplicaSet. A Deployment accepts any.
-func (m *mover) podTemplateHash() string {
+func (m releaser) podTemplateHash() string {
 	uid := strings.ReplaceAll(string(m.UID), "-", "")
 	return uid[:min(10, len(uid))]
 }
 
 // createReplicaSet creates the ReplicaSet that a Deployment with this template will adopt.
-func (m *mover) createReplicaSet(ctx context.Context) error {
+func (m releaser) createReplicaSet(ctx context.Context) error {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Old.Object, d); err != nil {
 		return fmt.Errorf("decode the Deployment: %w", err)
@@ -255,7 +258,7 @@ func (m *mover) createReplicaSet(ctx context.Context) error {
 }
 
 // awaitOld waits until all pods of a workload of the old kind are up to date.
-func (m *mover) awaitOld(ctx context.Context) error {
+func (m releaser) awaitOld(ctx context.Context) error {
 	return m.await(ctx, describe(m.Old)+" to have the pods", func(ctx context.Context) (bool, error) {
 		o, err := m.get(ctx, m.Old)
 		if err != nil || o == nil {

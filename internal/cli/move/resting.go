@@ -17,8 +17,11 @@ import (
 // restingAnnotation marks a StatefulSet that release made and that is to leave pods alone until they are labeled.
 const restingAnnotation = "apps.rollset.dev/resting"
 
+// rest holds a StatefulSet at rest while its pods move.
+type rest struct{ *mover }
+
 // createResting creates a StatefulSet that updates no pod, to learn the name of its revision.
-func (m *mover) createResting(ctx context.Context) error {
+func (m rest) createResting(ctx context.Context) error {
 	if err := m.free(ctx, m.Set); err != nil {
 		return err
 	}
@@ -36,7 +39,7 @@ func (m *mover) createResting(ctx context.Context) error {
 }
 
 // resting returns the StatefulSet if it rests; nil if it was given its strategy, or was made by someone else.
-func (m *mover) resting(ctx context.Context) (*unstructured.Unstructured, error) {
+func (m rest) resting(ctx context.Context) (*unstructured.Unstructured, error) {
 	o, err := m.get(ctx, m.Old)
 	switch {
 	case err != nil:
@@ -50,7 +53,7 @@ func (m *mover) resting(ctx context.Context) (*unstructured.Unstructured, error)
 }
 
 // labelForStatefulSet labels the pods with the StatefulSet's name of their revision.
-func (m *mover) labelForStatefulSet(ctx context.Context) error {
+func (m rest) labelForStatefulSet(ctx context.Context) error {
 	revision := ""
 	err := m.await(ctx, describe(m.Old)+" to name its revision", func(ctx context.Context) (bool, error) {
 		o, err := m.resting(ctx)
@@ -69,7 +72,7 @@ func (m *mover) labelForStatefulSet(ctx context.Context) error {
 
 // wakeStatefulSet gives a StatefulSet that rests the update strategy of its manifest. Its controller writes the status
 // meanwhile, so the patch names the UID and not the version.
-func (m *mover) wakeStatefulSet(ctx context.Context) error {
+func (m rest) wakeStatefulSet(ctx context.Context) error {
 	o, err := m.resting(ctx)
 	if err != nil || o == nil {
 		return err

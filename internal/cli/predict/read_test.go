@@ -82,7 +82,7 @@ func TestGoesToRevisions(t *testing.T) {
 
 func TestBudgets(t *testing.T) {
 	t.Parallel()
-	f := &forecast.Forecast{Replicas: 10, LowestAvailable: 8}
+	f := &forecast.Forecast{Film: forecast.Film{Replicas: 10}, LowestAvailable: 8}
 	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	other := func(name string, owner types.UID) client.Object {

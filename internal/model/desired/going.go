@@ -16,8 +16,9 @@ import (
 // needed. Unavailable pods go freely. Of the available pods, only those above spec.replicas go, so that a scale-down during a
 // bad rollout takes the bad pods although the good ones are at the old revision. Pods that a user named go in any case. If a
 // user named a surge pod, it still stands in for pods that are not available.
-func (s *State) choose(snap *snapshot.Set, surplus, extra int) {
-	v, all := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}, s.ranked(snap)
+func choose(snap *snapshot.Set, s *State, surplus, extra int) {
+	v := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}
+	all := v.ranked()
 	left := surplus - v.take(all.named, surplus)
 	v.take(all.surge[:min(extra, len(all.surge))], extra)
 	if snap.Rolling() && snap.Paused() && !snap.GivesBack() {
@@ -78,16 +79,16 @@ func (v *choice) serves(r *snapshot.Replica) bool {
 // surplus pods of their revision, and the others.
 type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
 
-func (s *State) ranked(snap *snapshot.Set) (all ranking) {
-	active := make([]*snapshot.Replica, 0, len(snap.Replicas))
-	for i := range snap.Replicas {
-		if snap.Replicas[i].Active() {
-			active = append(active, &snap.Replicas[i])
+func (v *choice) ranked() (all ranking) {
+	active := make([]*snapshot.Replica, 0, len(v.snap.Replicas))
+	for i := range v.snap.Replicas {
+		if v.snap.Replicas[i].Active() {
+			active = append(active, &v.snap.Replicas[i])
 		}
 	}
-	rank.SortByLoss(snap, active)
+	rank.SortByLoss(v.snap, active)
 
-	excess := maps.Clone(s.Excess)
+	excess := maps.Clone(v.state.Excess)
 	for _, r := range active {
 		switch {
 		case r.Surge:
@@ -101,16 +102,16 @@ func (s *State) ranked(snap *snapshot.Set) (all ranking) {
 			all.others = append(all.others, r)
 		}
 	}
-	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return s.useOf(snap, a) - s.useOf(snap, b) })
+	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return v.useOf(a) - v.useOf(b) })
 	return all
 }
 
 // useOf orders surge: first what is being deleted already, then what is no longer needed.
-func (s *State) useOf(snap *snapshot.Set, r *snapshot.Replica) int {
+func (v *choice) useOf(r *snapshot.Replica) int {
 	switch {
 	case r.State == v1beta1.LifecyclePreparingDelete:
 		return 0
-	case s.Spent(snap, r):
+	case v.state.Spent(v.snap, r):
 		return 1
 	default:
 		return 2

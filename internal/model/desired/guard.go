@@ -108,27 +108,27 @@ func emptied(snap *snapshot.Set) (n int) {
 }
 
 // returnsAt returns the revision of the successor of an ordinal's pod that is terminating or has ended, given the wanted one.
-func (s *State) returnsAt(snap *snapshot.Set, r *snapshot.Replica, revision string) string {
-	if revision == snap.Update.Name && !moved(snap, r.ID) && snap.Unseen == 0 && s.blocks(snap, r.Ordinal) {
-		return s.instead
+func (g *guard) returnsAt(snap *snapshot.Set, r *snapshot.Replica, revision string) string {
+	if revision == snap.Update.Name && !moved(snap, r.ID) && snap.Unseen == 0 && g.blocks(snap, r.Ordinal) {
+		return g.instead
 	}
 	return revision
 }
 
 // blocks reports whether a pod of the update revision could keep all others of an OrderedReady set from coming, because that revision
 // does not work yet. The highest ordinals, where moves begin, keep no more than maxUnavailable from coming.
-func (s *State) blocks(snap *snapshot.Set, ordinal int) bool {
+func (g *guard) blocks(snap *snapshot.Set, ordinal int) bool {
 	k, _ := snap.InUse(ordinal)
-	return !s.works && snap.OrderedReady() && k < snap.Limits.Replicas-snap.Limits.MaxUnavailable
+	return !g.works && snap.OrderedReady() && k < snap.Limits.Replicas-snap.Limits.MaxUnavailable
 }
 
 // admitted returns how many of the members that are wanted at the update revision may come at it now. A move has emptied the places of
 // some of them, and has spent the budget for that. Of the others, which were lost or added, no more than maxUnavailable come at a
 // revision that does not work yet, unless nothing can come at the current one.
-func (s *State) admitted(snap *snapshot.Set, wanted, moved int) int {
-	moved = min(wanted, moved, s.allowed)
-	others := min(wanted-moved, max(0, s.allowed-s.back-moved))
-	if !s.works && !snap.RefusesCreate("") {
+func (g *guard) admitted(snap *snapshot.Set, wanted, moved int) int {
+	moved = min(wanted, moved, g.allowed)
+	others := min(wanted-moved, max(0, g.allowed-g.back-moved))
+	if !g.works && !snap.RefusesCreate("") {
 		others = min(others, max(snap.Limits.MaxUnavailable, snap.Unseen))
 	}
 	return moved + others
@@ -160,8 +160,8 @@ func (s *State) admit(snap *snapshot.Set) {
 
 // ChanceLeft returns for how long a pod that came at the current revision instead of the update revision may still become ready before it
 // is moved there: until that works, a minute.
-func (s *State) ChanceLeft(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
-	if s.works || r.Revision != snap.Current.Name || snap.Update.Since <= 0 || r.Created < snap.Update.Since {
+func (g *guard) ChanceLeft(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
+	if g.works || r.Revision != snap.Current.Name || snap.Update.Since <= 0 || r.Created < snap.Update.Since {
 		return 0
 	}
 	return max(0, snapshot.Patience-snap.Now.Sub(r.UnavailableSince()))
@@ -228,8 +228,8 @@ func (s *State) returns(snap *snapshot.Set, r *snapshot.Replica) bool {
 
 // guardedAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard holds pods of the
 // update revision, so that a set keeps running with a bad template.
-func (s *State) guardedAt(snap *snapshot.Set, revision string) string {
-	if s.Holds && revision == snap.Update.Name {
+func (g *guard) guardedAt(snap *snapshot.Set, revision string) string {
+	if g.Holds && revision == snap.Update.Name {
 		return obtainable(snap, snap.Current.Name)
 	}
 	return comesBackAt(snap, revision)

@@ -18,55 +18,62 @@ import (
 // random returns the State of a set with random names. Surge pods that are deleted again take no other pod's place. In other
 // sets any pods above spec.replicas are the surge.
 func random(snap *snapshot.Set) *State {
-	pods := count(snap)
-	s, misplaced := excess(snap, pods)
-	named := s.countNamed(snap)
+	s := comparison{snap: snap, pods: count(snap)}
+	misplaced := s.excess()
+	named := s.countNamed()
 	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, misplaced+named)
-	standIns := s.standIns(snap, pods)
-	s.Missing = max(0, snap.Limits.Replicas+standIns-pods.active-pods.held)
-	useful, spent := s.countSurge(snap)
-	above := useful + spent + max(standIns, pods.active+pods.held-snap.Limits.Replicas)
-	surge := min(s.Surge, max(0, misplaced-s.broken(snap, pods))+named) - above
-	surplus := max(0, pods.active-snap.Limits.Replicas)
+	standIns := s.standIns()
+	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
+	useful, spent := s.countSurge()
+	above := useful + spent + max(standIns, s.pods.active+s.pods.held-snap.Limits.Replicas)
+	surge := min(s.Surge, max(0, misplaced-s.broken())+named) - above
+	surplus := max(0, s.pods.active-snap.Limits.Replicas)
 	if !snap.GivesBack() {
 		surplus = max(0, surplus-max(0, s.Surge-useful))
 	}
 	s.Available = snap.Available()
 	if extra := spent + max(0, useful-s.Surge); surplus+extra > 0 {
-		s.choose(snap, surplus, extra)
+		choose(snap, &s.State, surplus, extra)
 	}
 	s.watch(snap)
-	s.findCandidates(snap, pods)
-	s.fill(snap, pods.short(snap.Current.Name), surge, above)
-	return s
+	s.findCandidates()
+	s.fill(s.pods.short(snap.Current.Name), surge, above)
+	return &s.State
+}
+
+// comparison compares a set with random names with its wanted state.
+type comparison struct {
+	State
+	snap *snapshot.Set
+	pods census
 }
 
 // standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
 // and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template.
-func (s *State) standIns(snap *snapshot.Set, pods census) int {
-	if snap.GivesBack() || !guarded(snap) || yielded(snap, yieldsAt(snap)) {
+func (s *comparison) standIns() int {
+	if s.snap.GivesBack() || !guarded(s.snap) || yielded(s.snap, yieldsAt(s.snap)) {
 		return 0
 	}
-	return min(snap.Limits.MaxSurge, max(0, pods.starting-snap.Limits.MaxUnavailable))
+	return min(s.snap.Limits.MaxSurge, max(0, s.pods.starting-s.snap.Limits.MaxUnavailable))
 }
 
-// excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
-// come in their place.
-func excess(snap *snapshot.Set, pods census) (s *State, misplaced int) {
-	s = &State{Excess: map[string]int{}, Short: map[string]int{}, want: pods.want, lacking: obtainable(snap, pods.lacking(snap))}
-	for revision := range pods.want {
-		s.Short[revision] = pods.short(revision)
+// excess counts the pods of each revision that must be replaced. misplaced is how many others may come in their place.
+func (s *comparison) excess() (misplaced int) {
+	s.Excess, s.Short = map[string]int{}, map[string]int{}
+	s.want, s.lacking = s.pods.want, obtainable(s.snap, s.pods.lacking(s.snap))
+	for revision := range s.pods.want {
+		s.Short[revision] = s.pods.short(revision)
 	}
-	if s.Short[snap.Update.Name] > 0 {
-		s.added = added(snap)
+	if s.Short[s.snap.Update.Name] > 0 {
+		s.added = added(s.snap)
 	}
-	if !Frozen(snap) {
-		misplaced = s.countExcess(snap, pods)
+	if !Frozen(s.snap) {
+		misplaced = s.countExcess()
 	}
-	if snap.RefusesUpdate() {
+	if s.snap.RefusesUpdate() {
 		misplaced = 0 // no extra pods for pods that cannot be moved
 	}
-	return s, misplaced
+	return misplaced
 }
 
 // census holds the numbers of pods of a set with random names.
@@ -140,11 +147,11 @@ func mountsClaims(snap *snapshot.Set, pod *corev1.Pod) bool {
 }
 
 // countSurge counts the pods that are deleted again.
-func (s *State) countSurge(snap *snapshot.Set) (useful, spent int) {
-	for r := range snap.Unsteady() {
+func (s *comparison) countSurge() (useful, spent int) {
+	for r := range s.snap.Unsteady() {
 		switch {
 		case !r.Surge || r.Pod == nil || r.Terminating:
-		case s.Spent(snap, r):
+		case s.Spent(s.snap, r):
 			spent++
 		default:
 			useful++
@@ -173,37 +180,37 @@ func (m *census) lacking(snap *snapshot.Set) string {
 
 // countExcess records how many pods of each revision must be replaced, and returns how many others may come in their place.
 // If no other revision is wanted, excess pods are surplus, not misplaced.
-func (s *State) countExcess(snap *snapshot.Set, pods census) (misplaced int) {
-	for revision, n := range pods.have {
-		excess := n - pods.want[revision]
-		if excess <= 0 || revision == snap.Update.Name && (!snap.Rolling() || pods.want[snap.Current.Name] == 0) {
+func (s *comparison) countExcess() (misplaced int) {
+	for revision, n := range s.pods.have {
+		excess := n - s.pods.want[revision]
+		if excess <= 0 || revision == s.snap.Update.Name && (!s.snap.Rolling() || s.pods.want[s.snap.Current.Name] == 0) {
 			continue
 		}
 		s.Excess[revision] = excess
-		if !s.missed(snap, revision, s.destination(snap, revision)) {
+		if !missed(s.snap, revision, s.destination(s.snap, revision)) {
 			continue
 		}
-		misplaced += min(excess, snap.Limits.Replicas-pods.want[revision])
+		misplaced += min(excess, s.snap.Limits.Replicas-s.pods.want[revision])
 	}
 	return misplaced
 }
 
 // broken returns how many of the pods to be replaced are broken and stay under InPlaceOnly. No extra pod is created for
 // those.
-func (s *State) broken(snap *snapshot.Set, pods census) int {
-	if snap.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod {
+func (s *comparison) broken() int {
+	if s.snap.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod {
 		return 0
 	}
 	n := 0
 	for revision, excess := range s.Excess {
-		n += min(excess, pods.broken[revision])
+		n += min(excess, s.pods.broken[revision])
 	}
 	return n
 }
 
 // missed reports whether moving pods from one revision to another reduces availability. A change that the containers do
 // not notice does not, and needs no surge.
-func (s *State) missed(snap *snapshot.Set, from, to string) bool {
+func missed(snap *snapshot.Set, from, to string) bool {
 	if snap.Limits.MaxSurge == 0 || snap.Spec.UpdatePolicy() == v1beta1.RecreatePod {
 		return true
 	}
@@ -226,9 +233,9 @@ func isDoubtful(snap *snapshot.Set, r *snapshot.Replica) bool {
 
 // countNamed returns how many pods are to be replaced because users named them, because their nodes leave, or because they may run other
 // images than those of their revision.
-func (s *State) countNamed(snap *snapshot.Set) (n int) {
-	for r := range snap.Unsteady() { // such a pod is not steady
-		if isNamed(snap, r) || isDoubtful(snap, r) && s.Excess[r.Revision] == 0 {
+func (s *comparison) countNamed() (n int) {
+	for r := range s.snap.Unsteady() { // such a pod is not steady
+		if isNamed(s.snap, r) || isDoubtful(s.snap, r) && s.Excess[r.Revision] == 0 {
 			n++
 		}
 	}
@@ -236,29 +243,29 @@ func (s *State) countNamed(snap *snapshot.Set) (n int) {
 }
 
 // findCandidates records the pods that stay and may have to move.
-func (s *State) findCandidates(snap *snapshot.Set, pods census) {
+func (s *comparison) findCandidates() {
 	most := 0
 	for revision := range s.Excess {
-		most += pods.have[revision]
+		most += s.pods.have[revision]
 	}
 	s.Candidates = make([]Candidate, 0, most)
 	look := func(r *snapshot.Replica) {
 		switch {
 		case s.Goes(r):
-		case isNamed(snap, r):
-			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(snap, r, pods), Named: true})
+		case isNamed(s.snap, r):
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(r), Named: true})
 		case r.Active() && !r.Surge && !r.ToReplace() && s.Excess[r.Revision] > 0:
-			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(snap, r.Revision)})
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(s.snap, r.Revision)})
 		}
 	}
 	if len(s.Excess) == 0 {
-		for r := range snap.Unsteady() {
+		for r := range s.snap.Unsteady() {
 			look(r)
 		}
 		return
 	}
-	for i := range snap.Replicas {
-		look(&snap.Replicas[i])
+	for i := range s.snap.Replicas {
+		look(&s.snap.Replicas[i])
 	}
 }
 
@@ -302,42 +309,42 @@ func claimsOf(snap *snapshot.Set, r *snapshot.Replica) func(template string) boo
 
 // successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
 // pods.
-func (s *State) successor(snap *snapshot.Set, r *snapshot.Replica, pods census) string {
-	next := s.next(snap, claimsOf(snap, r))
-	if snap.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
+func (s *comparison) successor(r *snapshot.Replica) string {
+	next := s.next(s.snap, claimsOf(s.snap, r))
+	if s.snap.Paused() || s.pods.short(r.Revision) > 0 || s.pods.short(next) == 0 {
 		return r.Revision
 	}
-	return s.guardedAt(snap, next)
+	return s.guardedAt(s.snap, next)
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
 // those at the update revision. above is how many pods are there as surge already.
-func (s *State) fill(snap *snapshot.Set, atCurrent, surge, above int) {
+func (s *comparison) fill(atCurrent, surge, above int) {
 	missing := min(Batch, s.Missing)
-	if s.want[snap.Update.Name] == 0 {
+	if s.want[s.snap.Update.Name] == 0 {
 		atCurrent = missing
 	}
-	members := s.admitted(snap, max(0, missing-atCurrent), emptied(snap))
+	members := s.admitted(s.snap, max(0, missing-atCurrent), emptied(s.snap))
 	surge = min(Batch-missing, max(0, surge), max(0, s.moreSurge-members))
 	if missing+surge == 0 {
 		return
 	}
-	ids := identities(snap, missing, surge)
-	addedLast(snap, ids[:min(len(ids), missing)])
+	ids := identities(s.snap, missing, surge)
+	addedLast(s.snap, ids[:min(len(ids), missing)])
 	for i, id := range ids {
-		wanted := snap.Update.Name
-		if i < atCurrent || s.want[snap.Update.Name] == 0 {
-			wanted = snap.Current.Name
+		wanted := s.snap.Update.Name
+		if i < atCurrent || s.want[s.snap.Update.Name] == 0 {
+			wanted = s.snap.Current.Name
 		}
-		wanted = comesBackAt(snap, wanted)
-		if owed, ok := replaced(snap, id, i); ok && i < missing && snap.Paused() {
+		wanted = comesBackAt(s.snap, wanted)
+		if owed, ok := replaced(s.snap, id, i); ok && i < missing && s.snap.Paused() {
 			wanted = owed
 		}
-		if snap.Paused() && i >= missing {
+		if s.snap.Paused() && i >= missing {
 			wanted = s.named(above+i-missing, wanted)
 		}
 		place := Place{ID: id, Ordinal: -1, Revision: wanted, Wanted: wanted, Surge: i >= missing}
-		if i >= atCurrent+members && i < missing && wanted == snap.Update.Name {
+		if i >= atCurrent+members && i < missing && wanted == s.snap.Update.Name {
 			place.Revision = s.instead
 		}
 		s.Places = append(s.Places, place)

@@ -50,7 +50,7 @@ func (s *State) disturbed(snap *snapshot.Set) (n int) {
 		}
 	}
 	for m, pods := range moves {
-		if s.missed(snap, m.from, m.to) {
+		if missed(snap, m.from, m.to) {
 			n += pods
 		}
 	}
@@ -67,7 +67,7 @@ func (s *State) isSurgePlace(snap *snapshot.Set, ordinal int) bool {
 // pod, or one that is going, surge could take the room of its successor. The name of a surge pod that is going is not free, and
 // no other name takes its place.
 func (s *State) findSurgePlaces(snap *snapshot.Set) {
-	if s.Surge == 0 || !s.complete(snap) {
+	if s.Surge == 0 || !complete(snap, s.Missing) {
 		return
 	}
 	taken, surging := aboveRange(snap)
@@ -104,14 +104,14 @@ func aboveRange(snap *snapshot.Set) (taken map[int]bool, surging int) {
 	return taken, surging
 }
 
-// complete reports whether each member of a set with ordinals has an active pod.
-func (s *State) complete(snap *snapshot.Set) bool {
+// complete reports whether each member of a set with ordinals has an active pod, given how many have none.
+func complete(snap *snapshot.Set, missing int) bool {
 	for r := range snap.Unsteady() {
 		if r.Pod != nil && !r.Active() && !snap.Condemned(r) {
 			return false
 		}
 	}
-	return s.Missing == 0
+	return missing == 0
 }
 
 // Surging counts the surge pods that stay, and those of them that are available.

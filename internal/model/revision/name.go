@@ -8,10 +8,13 @@ import "math"
 // maxCollisions bounds how many names of old collisions are tried. Each of them has cost a write.
 const maxCollisions = 100
 
+// namer finds names for revisions.
+type namer struct{ *resolver }
+
 // name returns the name for the spec's content, which no revision holds yet, with the collision count that is part of it. If
 // the set has already named that content, it returns the same name, because pods may carry it. Otherwise it returns the
 // first name that stands for no other content, counting collisions on from the status.
-func (r *resolver) name() (name string, collisions int32) {
+func (r namer) name() (name string, collisions int32) {
 	for _, known := range []string{r.Set.Status.UpdateRevision, r.Set.Status.CurrentRevision} {
 		if n, ok := r.collisionsOf(known); ok && !r.occupied(known) {
 			return known, n
@@ -32,18 +35,18 @@ func (r *resolver) name() (name string, collisions int32) {
 }
 
 // nameWith returns the name of the spec's content after a number of collisions.
-func (r *resolver) nameWith(collisions int32) string {
+func (r namer) nameWith(collisions int32) string {
 	return r.Set.Name + "-" + r.digest(r.wanted.canonical, collisions)
 }
 
 // occupied reports whether a name stands for another content than the spec's, or belongs to another owner.
-func (r *resolver) occupied(name string) bool {
+func (r namer) occupied(name string) bool {
 	_, ok := r.intact[name]
 	return ok || r.Taken.Has(name)
 }
 
 // collisionsOf returns the collision count under which the spec's content has the given name, if there is one.
-func (r *resolver) collisionsOf(name string) (int32, bool) {
+func (r namer) collisionsOf(name string) (int32, bool) {
 	if name == "" {
 		return 0, false
 	}
@@ -57,7 +60,7 @@ func (r *resolver) collisionsOf(name string) (int32, bool) {
 }
 
 // collisions returns the collision count of the status, at least 0.
-func (r *resolver) collisions() int32 {
+func (r namer) collisions() int32 {
 	if count := r.Set.Status.CollisionCount; count != nil {
 		return max(*count, 0)
 	}

@@ -13,8 +13,11 @@ import (
 // defaultHistoryLimit is the CRD's default of spec.revisionHistoryLimit, for objects that are older than it.
 const defaultHistoryLimit = 10
 
+// pruner finds the ControllerRevisions that nothing needs.
+type pruner struct{ *resolver }
+
 // prune deletes the revisions that are not used, except for the newest ones.
-func (r *resolver) prune() {
+func (r pruner) prune() {
 	var unused []*appsv1.ControllerRevision
 	for _, object := range r.Revisions {
 		needed := object.Name == r.out.Current.Name || object.Name == r.out.Update.Name || r.Used.Has(object.Name)
@@ -33,7 +36,7 @@ func (r *resolver) prune() {
 }
 
 // oldestFirst orders revisions by age. Unusable ones come first, whatever their number.
-func (r *resolver) oldestFirst(a, b *appsv1.ControllerRevision) int {
+func (r pruner) oldestFirst(a, b *appsv1.ControllerRevision) int {
 	return cmp.Or(
 		compareBool(r.usable(a), r.usable(b)),
 		cmp.Compare(a.Revision, b.Revision),
@@ -42,7 +45,7 @@ func (r *resolver) oldestFirst(a, b *appsv1.ControllerRevision) int {
 	)
 }
 
-func (r *resolver) usable(object *appsv1.ControllerRevision) bool {
+func (r pruner) usable(object *appsv1.ControllerRevision) bool {
 	_, ok := r.intact[object.Name]
 	return ok
 }

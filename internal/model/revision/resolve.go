@@ -99,8 +99,8 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 	r.know()
 	r.resolveCurrent()
 	r.judgeOnceMore()
-	r.judge()
-	r.prune()
+	verdicts{r}.judge()
+	pruner{r}.prune()
 	return r.out, nil
 }
 
@@ -179,10 +179,10 @@ func (r *resolver) resolveUpdate() (err error) {
 			r.reuse(found)
 			return nil
 		}
-		r.record(r.name())
+		r.record(namer{r}.name())
 		return nil
 	}
-	if collisions, ok := r.collisionsOf(status.UpdateRevision); ok {
+	if collisions, ok := (namer{r}).collisionsOf(status.UpdateRevision); ok {
 		r.record(status.UpdateRevision, collisions)
 		return nil
 	}
@@ -289,7 +289,7 @@ func (r *resolver) unrecorded(name string) snapshot.Revision {
 func (r *resolver) record(name string, collisions int32) {
 	r.begins = true
 	r.out.Update = r.unrecorded(name)
-	r.recallVerdict()
+	verdicts{r}.recallVerdict()
 	impostor := r.broken[name]
 	switch {
 	case r.Taken.Has(name):
@@ -297,7 +297,7 @@ func (r *resolver) record(name string, collisions int32) {
 		r.out.Create = r.wanted.object(r.Set, name, collisions)
 		r.out.Create.Revision = r.out.Update.Number
 		setClaims(r.out.Create, &r.Set.Spec)
-		r.keepVerdict(r.out.Create)
+		verdicts{r}.keepVerdict(r.out.Create)
 		if status := &r.Set.Status; name != status.CurrentRevision || status.UpdatedAvailableReplicas == 0 { // otherwise its content is lost
 			metav1.SetMetaDataAnnotation(&r.out.Create.ObjectMeta, CompletedAnnotation, "0")
 		}

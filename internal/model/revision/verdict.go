@@ -29,9 +29,12 @@ const (
 	Aborted = "Aborted"
 )
 
+// verdicts finds out whether the update revision was given up.
+type verdicts struct{ *resolver }
+
 // judge does what users ask for on the set: to give up the update revision, or to retry it. The ControllerRevision records
 // it, and the request takes effect once that is written. A revision is given up only if there is another one to go back to.
-func (r *resolver) judge() {
+func (r verdicts) judge() {
 	found, ok := r.intact[r.out.Update.Name]
 	if !ok || r.out.Bump != nil { // other changes are written first
 		return
@@ -54,7 +57,7 @@ func (r *resolver) judge() {
 // recallVerdict takes the verdict on an update revision whose ControllerRevision is lost from the status: its pods must not be
 // moved again because a user deleted an object. A revision that cannot be recorded again has no verdict, because no user could take
 // it back.
-func (r *resolver) recallVerdict() {
+func (r verdicts) recallVerdict() {
 	progressing := meta.FindStatusCondition(r.Set.Status.Conditions, v1beta1.ConditionProgressing)
 	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil {
 		return
@@ -67,7 +70,7 @@ func (r *resolver) recallVerdict() {
 
 // keepVerdict records a verdict that was taken from the status, and that what users asked for was handled: a retry from before
 // would take the verdict back.
-func (r *resolver) keepVerdict(object *appsv1.ControllerRevision) {
+func (r verdicts) keepVerdict(object *appsv1.ControllerRevision) {
 	if !r.out.Rejected {
 		return
 	}
@@ -93,7 +96,7 @@ func verdictIn(message, name string) string {
 }
 
 // asks reports whether an annotation of the set makes a request that was not handled yet, and records that it is now.
-func (r *resolver) asks(key string, object *appsv1.ControllerRevision, mark string) bool {
+func (r verdicts) asks(key string, object *appsv1.ControllerRevision, mark string) bool {
 	if r.Set.Annotations[key] != object.Name {
 		delete(object.Annotations, mark)
 		return false
@@ -111,7 +114,7 @@ func Aborts(set *v1beta1.RollSet, revision string) bool {
 }
 
 // canGoBack reports whether there is another revision that the pods can go back to.
-func (r *resolver) canGoBack() bool {
+func (r verdicts) canGoBack() bool {
 	return r.out.Current.Name != r.out.Update.Name && !r.out.Unproven && r.out.Current.Template != nil
 }
 

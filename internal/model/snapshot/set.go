@@ -182,11 +182,7 @@ type UpdateWait struct {
 
 // Content is the part of a replica that its pod alone determines. It is computed once for each version of the pod.
 type Content struct {
-	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself, and
-	// Gate the pod's readiness gate.
-	InPlace inplace.State
-	Shown   inplace.Progress
-	Gate    inplace.Gate
+	UpdateState
 	// Restarts is the sum of the containers' restarts.
 	Restarts int32
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
@@ -211,6 +207,15 @@ type Content struct {
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
 	Marks
+}
+
+// UpdateState is the state of a pod's last update in place.
+type UpdateState struct {
+	// InPlace is the state as recorded. Shown is its progress as far as the pod shows it by itself, and Gate the pod's
+	// readiness gate.
+	InPlace inplace.State
+	Shown   inplace.Progress
+	Gate    inplace.Gate
 }
 
 // Identity is what distinguishes a replica from the others of its set.

@@ -12,9 +12,12 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
+// homes finds the failure domains of pods that are gone.
+type homes struct{ *observer }
+
 // vacated returns the failure domains of pods that are gone and have no successor yet. A pod with a random name and no claims has
 // a successor of another name: then as many are vacated as pods are missing.
-func (o *observer) vacated() map[string]snapshot.Domain {
+func (o homes) vacated() map[string]snapshot.Domain {
 	m, spec := o.memory, o.snap.Domains()
 	if spec == nil {
 		m.homes, m.homesKey, m.served = nil, "", nil
@@ -47,7 +50,7 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 
 // leaveNoPlace returns the terminating pods with random names whose places a scale-down did without: those beyond the pods that
 // are missing now, which were deleted first, and those that were among them at the last look.
-func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
+func (o homes) leaveNoPlace() map[*snapshot.Replica]bool {
 	surplus := map[*snapshot.Replica]bool{}
 	if o.snap.Ordinal() {
 		return surplus
@@ -72,7 +75,7 @@ func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
 }
 
 // remember records which pods have been available at any look. A pod does not show this once it is ready again.
-func (o *observer) remember() {
+func (o homes) remember() {
 	served := make(map[types.UID]bool, len(o.snap.Replicas))
 	for i := range o.snap.Replicas {
 		if r := &o.snap.Replicas[i]; r.Pod != nil && (r.Available || o.memory.served[r.Pod.UID]) {
@@ -83,7 +86,7 @@ func (o *observer) remember() {
 }
 
 // home returns the failure domain of a pod: where it is, or, before it is available, where its predecessor was.
-func (o *observer) home(r *snapshot.Replica, key string) (home snapshot.Domain, known bool) {
+func (o homes) home(r *snapshot.Replica, key string) (home snapshot.Domain, known bool) {
 	if r.Active() && !r.Available {
 		home, known, _ = o.snap.Home(r, key)
 		return home, known
@@ -92,7 +95,7 @@ func (o *observer) home(r *snapshot.Replica, key string) (home snapshot.Domain, 
 }
 
 // leftWithout returns the identities that had a pod at the last look, have none now, and are to have one again.
-func (o *observer) leftWithout(there map[string]bool) (gone []string) {
+func (o homes) leftWithout(there map[string]bool) (gone []string) {
 	for id := range o.memory.homes {
 		if !there[id] && (!o.snap.Ordinal() || o.inUse(id)) {
 			gone = append(gone, id)
@@ -103,7 +106,7 @@ func (o *observer) leftWithout(there map[string]bool) (gone []string) {
 }
 
 // inUse reports whether the set uses the ordinal that an identity stands for.
-func (o *observer) inUse(id string) bool {
+func (o homes) inUse(id string) bool {
 	ordinal, err := strconv.Atoi(id)
 	if err != nil {
 		return false

@@ -51,13 +51,18 @@ type Memory struct {
 	paused    bool
 	// unseen is how many places have been empty since before the first look.
 	unseen int
+	marks
+	// noneSince is since when the set has had no available pod; zero if it has one. looked is true if it was looked at before.
+	noneSince time.Time
+	looked    bool
+}
+
+// marks are the highest numbers that a set has reached.
+type marks struct {
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
 	reached, toldReached int
-	// noneSince is since when the set has had no available pod; zero if it has one. looked is true if it was looked at before.
-	noneSince time.Time
-	looked    bool
 }
 
 // Resolve resolves the numbers and selectors of a spec. With an error, it also returns what it could resolve.
@@ -127,7 +132,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.snap.FindSteady()
 	o.snap.Unseen = o.unseen()
 	o.snap.NoneSince = o.noneSince()
-	o.snap.Vacated = o.vacated()
+	o.snap.Vacated = homes{&o}.vacated()
 	o.snap.Replacing = o.replacing()
 	o.snap.Blocked = o.nameless()
 	o.snap.Rollout = steps.Plan(steps.Input{

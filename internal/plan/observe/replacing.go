@@ -49,7 +49,7 @@ func (o *observer) replacing() map[string]string {
 			taken[r.ID] = r.Revision
 		}
 	}
-	maps.DeleteFunc(taken, func(id, _ string) bool { return o.snap.Ordinal() && !o.inUse(id) })
+	maps.DeleteFunc(taken, func(id, _ string) bool { return o.snap.Ordinal() && !homes{o}.inUse(id) })
 	ids := slices.Sorted(maps.Keys(taken))
 	for _, id := range ids[min(len(ids), o.snap.Limits.Replicas-o.snap.Placed()):] {
 		delete(taken, id)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
@@ -80,7 +81,7 @@ func (p *planner) readGates(spec *v1beta1.RolloutStep, since time.Time, runs boo
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]
 		p.out.Gates = append(p.out.Gates, gate.ConditionType)
-		c := p.condition(gate.ConditionType)
+		c := meta.FindStatusCondition(p.Status.Conditions, gate.ConditionType)
 		untried := c != nil && c.Status == metav1.ConditionFalse && p.updated() == 0
 		if c == nil || untried {
 			p.out.Begins = append(p.out.Begins, gate.ConditionType)
@@ -117,7 +118,7 @@ func (p *planner) firstTimeout(spec *v1beta1.RolloutStep, since time.Time) *meta
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]
 		at, limited := p.timeout(gate, since)
-		c := p.condition(gate.ConditionType)
+		c := meta.FindStatusCondition(p.Status.Conditions, gate.ConditionType)
 		open := c != nil && c.Status == metav1.ConditionTrue
 		if limited && !open && (first == nil || at.Before(first.Time)) {
 			first = &metav1.Time{Time: at}
@@ -130,16 +131,6 @@ func (p *planner) wakeAt(t time.Time) {
 	if wait := t.Sub(p.Snap.Now); p.out.Wake == 0 || wait < p.out.Wake {
 		p.out.Wake = wait
 	}
-}
-
-// condition returns the condition of a type in the status; nil if there is none.
-func (p *planner) condition(name string) *metav1.Condition {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == name {
-			return c
-		}
-	}
-	return nil
 }
 
 // available reports whether the step has all its pods at the update revision and available, and since when they have been so
@@ -179,7 +170,7 @@ func belongs(snap *snapshot.Set, r *snapshot.Replica, partition int) bool {
 // names, because their successors may exist already, nor surge pods that are deleted again.
 func (p *planner) updated() int {
 	if p.Snap.Ordinal() {
-		return p.updatedOrdinals()
+		return updatedOrdinals(p.Snap)
 	}
 	updated := 0
 	for i := range p.Snap.Replicas {
@@ -195,7 +186,7 @@ func (p *planner) reach() int {
 	if !p.Snap.Ordinal() {
 		return p.updated()
 	}
-	lowest, other := p.Snap.Limits.Replicas, p.highestOther()
+	lowest, other := p.Snap.Limits.Replicas, highestOther(p.Snap)
 	for i := range p.Snap.Replicas {
 		r := &p.Snap.Replicas[i]
 		if place, used := p.Snap.InUse(r.Ordinal); used && r.Pod != nil && place > other {
@@ -207,8 +198,8 @@ func (p *planner) reach() int {
 
 // updatedOrdinals returns how many pods of a set with ordinals are at the update revision. A pod below one of another
 // revision does not count: scaling created it there, and it goes back.
-func (p *planner) updatedOrdinals() (updated int) {
-	snap, other := p.Snap, p.highestOther()
+func updatedOrdinals(snap *snapshot.Set) (updated int) {
+	other := highestOther(snap)
 	for i := range snap.Replicas {
 		r := &snap.Replicas[i]
 		if place, used := snap.InUse(r.Ordinal); used && r.Pod != nil && place > other {
@@ -219,11 +210,11 @@ func (p *planner) updatedOrdinals() (updated int) {
 }
 
 // highestOther returns the highest place with a pod of another revision than the update revision; -1 if there is none.
-func (p *planner) highestOther() int {
+func highestOther(snap *snapshot.Set) int {
 	other := -1
-	for i := range p.Snap.Replicas {
-		r := &p.Snap.Replicas[i]
-		if place, used := p.Snap.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != p.Snap.Update.Name {
+	for i := range snap.Replicas {
+		r := &snap.Replicas[i]
+		if place, used := snap.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != snap.Update.Name {
 			other = max(other, place)
 		}
 	}
