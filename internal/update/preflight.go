@@ -52,7 +52,7 @@ func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 // because new pods get that revision once it is accepted.
 func (v *mover) askAgain() {
 	snap := v.snap
-	if !snap.RefusesUpdate() {
+	if !snap.ComesBackAtCurrent() {
 		return
 	}
 	again := action.Preflight{Revision: snap.Update.Name}

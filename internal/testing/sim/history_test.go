@@ -507,6 +507,13 @@ func TestHistoriesAgain(t *testing.T) {
 		// A policy takes the set's revisions from it, and a patch of a pod gets no answer.
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"rewrite revision owner-\nrefuse patch c hang\nscaleMaxUnavailable 0\nsettle", 20},
+		// A policy takes pods from the set while they are updated in place.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nrewrite pods app=other\nsettle", 7},
+		// The name of the only place was given to a pod that a policy took from the set, and no revision was ever proven.
+		{"identity Ordinal\nsettle\npolicy Recreate\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nstart 1\nrewrite pods app=other\nsettle", 275},
+		// A set is scaled to zero while it may not release a pod.
+		{"replicas 3\nclaims data\nbudget Auto\nsettle\nrelabel a\nreplicas 0\nmaxSurge 0\nimage app:v1\nrefuse patch pods webhook\ndeny\nsettle\n" +
+			"replicas 5\nimage app:v2\nstranger btr7l\nsettle\nforge-claims set a\nreplicas 0\nsettle", 7},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -34,11 +34,9 @@ type verdict struct {
 
 // verdictOn returns a write together with what its manager could know before it.
 func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
-	if e.Sent != nil { // a manager answers for what it sends
-		sent := *e
-		sent.New, e = e.Sent, &sent
-	}
-	v := &verdict{Entry: e, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
+	sent := *e
+	sent.New = asSent(e) // a manager answers for that
+	v := &verdict{Entry: &sent, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
 	if v.set = c.reconcile.set(); v.set == nil {
 		return v
 	}
@@ -52,10 +50,19 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 		since, unanswered := c.unanswered[own.Version]
 		doubtful := unanswered && e.At.Sub(since) >= doubtTimeout && !v.mayGo(own)
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
-			v.know(own.Key, own.New)
+			v.know(own.Key, asSent(own))
 		}
 	}
 	return v
+}
+
+// asSent returns the object of a write as the manager sent it. What admission made of it may be known only once all writes of a plan are
+// on their way.
+func asSent(e *apiserver.Entry) client.Object {
+	if e.Sent != nil {
+		return e.Sent
+	}
+	return e.New
 }
 
 // mayGo reports whether another write of the manager deleted a pod. As long as the manager does not know, it may try again, but no

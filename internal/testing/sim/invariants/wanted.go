@@ -48,6 +48,7 @@ func (c *Cluster) CheckWanted(set *v1beta1.RollSet, letsPass bool) error {
 // Lacks compares the pods with the spec.
 func (c *Cluster) Lacks(set *v1beta1.RollSet) error {
 	_, active := c.OwnPods(set)
+	active = slices.DeleteFunc(active, func(pod *corev1.Pod) bool { return !matches(set, pod) }) // one that is to be released does not count
 	var errs []error
 	check := collect(&errs)
 	replicas := c.Limits(set).Replicas
