@@ -90,3 +90,16 @@ func TestPreflight(t *testing.T) {
 		})
 	}
 }
+
+// TestAskAgain plans for a set without pods, whose new ones come back at the current revision until the update revision is accepted.
+func TestAskAgain(t *testing.T) {
+	t.Parallel()
+	for _, unproven := range []bool{false, true} {
+		snap := snapshottest.Parse("ordinal R=1 v1>v2", "")
+		snap.Unproven = unproven
+		snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "denied by policy"}}
+		if got := update.Plan(snap, desired.Of(snap), action.Plan{}).String(); got != "preflight v2\n" {
+			t.Errorf("unproven %t: %s", unproven, got)
+		}
+	}
+}
