@@ -36,14 +36,14 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	if s.terminating[w.Key.Namespace] {
 		return nil, namespaceTerminating(w.Key)
 	}
-	s.prepare(obj)
-	if err := s.admit(&w, obj); err != nil {
+	admitter{s}.prepare(obj)
+	if err := (admitter{s}).admit(&w, obj); err != nil {
 		return nil, err
 	}
 	if errs := validate(obj); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, errs)
 	}
-	if err := s.checkQuota(obj); err != nil {
+	if err := (admitter{s}).checkQuota(obj); err != nil {
 		return nil, err
 	}
 	if obj.GetResourceVersion() != "" && !w.DryRun { // only the database checks it
@@ -61,8 +61,11 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
+// admitter judges and completes objects before they are written.
+type admitter struct{ *Store }
+
 // admit asks all admission policies about an object. None of them is about the status of pods, or about where they run.
-func (s *Store) admit(w *Write, obj client.Object) error {
+func (s admitter) admit(w *Write, obj client.Object) error {
 	if len(s.Admission) == 0 || w.Key.Kind != RollSets && (w.Subresource == "status" || w.Subresource == "binding") {
 		return nil
 	}
@@ -81,7 +84,7 @@ func (s *Store) admit(w *Write, obj client.Object) error {
 
 // prepare sets what the API server sets on a new object, and what it takes away. Kinds whose generations it does not
 // count keep the generation that a client sends.
-func (s *Store) prepare(obj client.Object) {
+func (s admitter) prepare(obj client.Object) {
 	obj.SetUID(s.newUID())
 	obj.SetCreationTimestamp(s.Stamp())
 	obj.SetDeletionTimestamp(nil)
@@ -127,7 +130,7 @@ func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
 
 // checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does: with a pod that is
 // created, or that is as it is to become.
-func (s *Store) checkQuota(obj client.Object) error {
+func (s admitter) checkQuota(obj client.Object) error {
 	created, ok := obj.(*corev1.Pod)
 	if !ok || s.MaxPods < 0 && s.MaxCPU == nil {
 		return nil

@@ -29,7 +29,7 @@ func (s *Store) Delete(w Write) error {
 				*p.ResourceVersion, old.GetResourceVersion())
 		}
 	}
-	if err := s.admit(&w, old); err != nil {
+	if err := (admitter{s}).admit(&w, old); err != nil {
 		return err
 	}
 	if w.DryRun {

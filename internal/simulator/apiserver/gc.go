@@ -18,8 +18,11 @@ import (
 // GCActor is the name under which the garbage collector writes.
 const GCActor = "gc"
 
+// collector collects garbage.
+type collector struct{ *Store }
+
 // soil lists what the garbage collector must check after a write.
-func (s *Store) soil(key Key, old, obj client.Object) {
+func (s collector) soil(key Key, old, obj client.Object) {
 	if obj == nil {
 		s.garbage = append(s.garbage, s.dependentsOf(old.GetUID())...)
 		s.soilOwners(old)
@@ -41,7 +44,7 @@ func (s *Store) soil(key Key, old, obj client.Object) {
 }
 
 // soilOwners lists owners that wait for their dependents to be deleted.
-func (s *Store) soilOwners(obj client.Object) {
+func (s collector) soilOwners(obj client.Object) {
 	for _, ref := range obj.GetOwnerReferences() {
 		if owner := s.ByUID(ref.UID); owner != nil && isHeldForDependents(owner) {
 			s.garbage = append(s.garbage, KeyOf(owner))
@@ -56,7 +59,7 @@ func isHeldForDependents(obj client.Object) bool {
 }
 
 // dependentsOf returns the objects that name an owner, in a fixed order.
-func (s *Store) dependentsOf(uid types.UID) []Key {
+func (s collector) dependentsOf(uid types.UID) []Key {
 	keys := make([]Key, 0, len(s.owned[uid]))
 	for key := range s.owned[uid] {
 		keys = append(keys, key)
@@ -79,14 +82,14 @@ func (s *Store) Collect() error {
 	case obj == nil:
 		return nil
 	case isHeldForDependents(obj):
-		return s.releaseOwner(key, obj)
+		return collector{s}.releaseOwner(key, obj)
 	default:
-		return s.collectDependent(key, obj)
+		return collector{s}.collectDependent(key, obj)
 	}
 }
 
 // releaseOwner orphans one dependent, or releases the owner when no dependent is left.
-func (s *Store) releaseOwner(key Key, owner client.Object) error {
+func (s collector) releaseOwner(key Key, owner client.Object) error {
 	orphan := slices.Contains(owner.GetFinalizers(), metav1.FinalizerOrphanDependents)
 	for _, k := range s.dependentsOf(owner.GetUID()) {
 		dependent := s.objects[k]
@@ -113,7 +116,7 @@ func blocks(dependent client.Object, owner types.UID) bool {
 }
 
 // collectDependent deletes an object whose last owner is gone, or is being deleted and waits for it.
-func (s *Store) collectDependent(key Key, obj client.Object) error {
+func (s collector) collectDependent(key Key, obj client.Object) error {
 	var solid, gone, waiting int
 	for _, ref := range obj.GetOwnerReferences() {
 		owner := s.ByUID(ref.UID)
@@ -140,7 +143,7 @@ func (s *Store) collectDependent(key Key, obj client.Object) error {
 	}
 }
 
-func (s *Store) dropOwners(key Key, obj client.Object, drop func(metav1.OwnerReference) bool) error {
+func (s collector) dropOwners(key Key, obj client.Object, drop func(metav1.OwnerReference) bool) error {
 	kept := Clone(obj)
 	kept.SetOwnerReferences(slices.DeleteFunc(kept.GetOwnerReferences(), drop))
 	_, err := s.Update(Write{Actor: GCActor, Key: key}, kept)

@@ -16,18 +16,6 @@ func (s *Store) Load(objs ...client.Object) {
 	s.garbage = nil
 }
 
-// StateAt returns every object as it was at a resource version, in a fixed order.
-func (s *Store) StateAt(version int64) []client.Object {
-	var objs []client.Object
-	for _, kind := range Kinds() {
-		state, _ := s.at(kind, version)
-		for _, key := range sortedKeys(state, nil) {
-			objs = append(objs, state[key])
-		}
-	}
-	return objs
-}
-
 // Objects returns every object as it is now, in a fixed order.
 func (s *Store) Objects() []client.Object {
 	var objs []client.Object

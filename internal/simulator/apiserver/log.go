@@ -72,26 +72,32 @@ type Entry struct {
 // Gone reports whether the object ceased to exist.
 func (e *Entry) Gone() bool { return e.New == nil }
 
+// journal holds every write.
+type journal struct {
+	log    []Entry
+	byKind map[Kind][]int
+}
+
 // Log returns every write, oldest first. It belongs to the store.
-func (s *Store) Log() []Entry { return s.log }
+func (j *journal) Log() []Entry { return j.log }
 
 // History yields the writes of a kind, oldest first.
-func (s *Store) History(kind Kind) iter.Seq[*Entry] { return s.from(kind, 0) }
+func (j *journal) History(kind Kind) iter.Seq[*Entry] { return j.from(kind, 0) }
 
 // Since yields the writes of a kind after a resource version, oldest first.
-func (s *Store) Since(kind Kind, version int64) iter.Seq[*Entry] {
-	positions := s.byKind[kind]
+func (j *journal) Since(kind Kind, version int64) iter.Seq[*Entry] {
+	positions := j.byKind[kind]
 	n, _ := slices.BinarySearchFunc(positions, version+1, func(position int, version int64) int {
-		return cmp.Compare(s.log[position].Version, version)
+		return cmp.Compare(j.log[position].Version, version)
 	})
-	return s.from(kind, n)
+	return j.from(kind, n)
 }
 
 // from yields the writes of a kind from the n-th on.
-func (s *Store) from(kind Kind, n int) iter.Seq[*Entry] {
+func (j *journal) from(kind Kind, n int) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for ; ; n++ {
-			if e := s.entry(kind, n); e == nil || !yield(e) {
+			if e := j.entry(kind, n); e == nil || !yield(e) {
 				return
 			}
 		}
@@ -99,19 +105,19 @@ func (s *Store) from(kind Kind, n int) iter.Seq[*Entry] {
 }
 
 // entry returns the n-th write of a kind; nil if there is none.
-func (s *Store) entry(kind Kind, n int) *Entry {
-	positions := s.byKind[kind]
+func (j *journal) entry(kind Kind, n int) *Entry {
+	positions := j.byKind[kind]
 	if n >= len(positions) {
 		return nil
 	}
-	return &s.log[positions[n]]
+	return &j.log[positions[n]]
 }
 
 // at returns the state of a kind at a resource version, and the position in its log of the first newer entry.
-func (s *Store) at(kind Kind, version int64) (state map[Key]client.Object, next int) {
+func (j *journal) at(kind Kind, version int64) (state map[Key]client.Object, next int) {
 	state = make(map[Key]client.Object)
-	for _, position := range s.byKind[kind] {
-		e := &s.log[position]
+	for _, position := range j.byKind[kind] {
+		e := &j.log[position]
 		if e.Version > version {
 			break
 		}
@@ -123,4 +129,16 @@ func (s *Store) at(kind Kind, version int64) (state map[Key]client.Object, next 
 		state[e.Key] = e.New
 	}
 	return state, next
+}
+
+// StateAt returns every object as it was at a resource version, in a fixed order.
+func (j *journal) StateAt(version int64) []client.Object {
+	var objs []client.Object
+	for _, kind := range Kinds() {
+		state, _ := j.at(kind, version)
+		for _, key := range sortedKeys(state, nil) {
+			objs = append(objs, state[key])
+		}
+	}
+	return objs
 }

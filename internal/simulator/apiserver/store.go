@@ -30,15 +30,15 @@ type Store struct {
 	// Admission is the list of functions that see every object before it is written, in this order.
 	Admission []Admission
 
+	journal
+	uids
+
 	now         func() time.Time
 	objects     map[Key]client.Object
-	uids        map[types.UID]Key
+	byUID       map[types.UID]Key
 	owned       dependents
 	terminating map[string]bool
 	rv          int64
-	uid         int64
-	log         []Entry
-	byKind      map[Kind][]int
 	garbage     []Key
 	observers   []func(*Entry)
 	// rewritten counts the writes whose metadata admission changed.
@@ -55,10 +55,10 @@ func NewStore(now func() time.Time) *Store {
 		now:         now,
 		rv:          1, // no list is ever at version 0
 		objects:     make(map[Key]client.Object),
-		uids:        make(map[types.UID]Key),
+		byUID:       make(map[types.UID]Key),
 		owned:       make(dependents),
 		terminating: make(map[string]bool),
-		byKind:      make(map[Kind][]int),
+		journal:     journal{byKind: make(map[Kind][]int)},
 	}
 }
 
@@ -84,7 +84,7 @@ func Each[T client.Object](s *Store) iter.Seq[T] {
 
 // ByUID returns the object with a UID, or nil.
 func (s *Store) ByUID(uid types.UID) client.Object {
-	key, ok := s.uids[uid]
+	key, ok := s.byUID[uid]
 	if !ok {
 		return nil
 	}
@@ -109,15 +109,15 @@ func (s *Store) commit(w Write, old, obj client.Object) {
 	if obj != nil {
 		obj.SetResourceVersion(strconv.FormatInt(s.rv, 10))
 		s.objects[w.Key] = obj
-		s.uids[obj.GetUID()] = w.Key
+		s.byUID[obj.GetUID()] = w.Key
 	} else {
 		delete(s.objects, w.Key)
-		delete(s.uids, old.GetUID())
+		delete(s.byUID, old.GetUID())
 	}
 	s.owned.update(w.Key, old, obj)
 	s.log = append(s.log, Entry{Version: s.rv, At: s.now(), Write: w, Old: old, New: obj})
 	s.byKind[w.Key.Kind] = append(s.byKind[w.Key.Kind], len(s.log)-1)
-	s.soil(w.Key, old, obj)
+	collector{s}.soil(w.Key, old, obj)
 	entry := &s.log[len(s.log)-1]
 	for _, f := range s.observers {
 		f(entry)
@@ -127,17 +127,20 @@ func (s *Store) commit(w Write, old, obj client.Object) {
 // uidFormat is the format of all generated UIDs.
 const uidFormat = "00000000-0000-4000-8000-%012d"
 
+// uids counts the UIDs that were given out.
+type uids struct{ last int64 }
+
 // newUID returns the next UID. UIDs count up, so that every run has the same ones.
-func (s *Store) newUID() types.UID {
-	s.uid++
-	return types.UID(fmt.Sprintf(uidFormat, s.uid))
+func (u *uids) newUID() types.UID {
+	u.last++
+	return types.UID(fmt.Sprintf(uidFormat, u.last))
 }
 
 // reserveUID prevents the UID of a loaded object from being generated again.
-func (s *Store) reserveUID(uid types.UID) {
+func (u *uids) reserveUID(uid types.UID) {
 	var n int64
 	if _, err := fmt.Sscanf(string(uid), uidFormat, &n); err == nil {
-		s.uid = max(s.uid, n)
+		u.last = max(u.last, n)
 	}
 }
 

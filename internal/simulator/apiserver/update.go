@@ -52,17 +52,17 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	}
 	keepServerSide(old, obj)
 	isolate(w, old, obj)
-	s.bound(w, obj)
+	admitter{s}.bound(w, obj)
 	truncateTimes(obj)
 	setGeneration(w, old, obj)
-	if err := s.admit(&w, obj); err != nil {
+	if err := (admitter{s}).admit(&w, obj); err != nil {
 		return nil, err
 	}
-	if err := s.mayGrow(w, old, obj); err != nil {
+	if err := (admitter{s}).mayGrow(w, old, obj); err != nil {
 		return nil, err
 	}
 	if w.Subresource == "resize" {
-		if err := s.checkQuota(obj); err != nil {
+		if err := (admitter{s}).checkQuota(obj); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 }
 
 // mayGrow does what the admission plugin PersistentVolumeClaimResize does: a claim grows only if its class lets claims grow.
-func (s *Store) mayGrow(w Write, old, obj client.Object) error {
+func (s admitter) mayGrow(w Write, old, obj client.Object) error {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.Resources.Requests.Storage().Cmp(*MustBe[*corev1.PersistentVolumeClaim](old).Spec.Resources.Requests.Storage()) <= 0 {
 		return nil
@@ -106,7 +106,7 @@ func conflict(key Key, format string, args ...any) error {
 }
 
 // bound records in the status of a pod that a binding gives it a node.
-func (s *Store) bound(w Write, obj client.Object) {
+func (s admitter) bound(w Write, obj client.Object) {
 	if pod, ok := obj.(*corev1.Pod); ok && w.Subresource == "binding" {
 		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: s.Stamp()})
 	}

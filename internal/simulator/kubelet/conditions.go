@@ -24,9 +24,12 @@ const (
 	messageSandboxNotReady = "pod sandbox is not ready"
 )
 
+// conditions keeps the conditions and the phase of a pod's status.
+type conditions struct{ *visit }
+
 // reportConditions writes the kubelet's own five conditions, as they are in a phase. All others belong to someone else,
 // and are kept.
-func (v *visit) reportConditions(phase corev1.PodPhase) {
+func (v conditions) reportConditions(phase corev1.PodPhase) {
 	v.setCondition(v.sandboxCondition())
 	v.setCondition(v.initializedCondition())
 	containersReady := v.containersReadyCondition(phase)
@@ -60,7 +63,7 @@ func (v *visit) condition(t corev1.PodConditionType) *corev1.PodCondition {
 }
 
 // reasonOf returns the reason of a condition; empty if there is none.
-func (v *visit) reasonOf(t corev1.PodConditionType) string {
+func (v conditions) reasonOf(t corev1.PodConditionType) string {
 	if c := v.condition(t); c != nil {
 		return c.Reason
 	}
@@ -93,7 +96,7 @@ func (v *visit) hasSandbox() bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-func (v *visit) sandboxCondition() corev1.PodCondition {
+func (v conditions) sandboxCondition() corev1.PodCondition {
 	switch c := (corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}); {
 	case isFinished(v.status.Phase):
 		c.Reason, c.Message = reasonSandboxNotReady, messageSandboxNotReady
@@ -109,7 +112,7 @@ func (v *visit) sandboxCondition() corev1.PodCondition {
 
 // initializedCondition returns the condition Initialized. It stays True from the first start of an app container on,
 // even if sidecars end.
-func (v *visit) initializedCondition() corev1.PodCondition {
+func (v conditions) initializedCondition() corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 	if v.status.Phase == corev1.PodSucceeded {
 		c.Reason = reasonPodCompleted
@@ -124,7 +127,7 @@ func (v *visit) initializedCondition() corev1.PodCondition {
 }
 
 // incomplete names the init containers that have not done their part.
-func (v *visit) incomplete() []string {
+func (v conditions) incomplete() []string {
 	var names []string
 	for _, m := range v.members() {
 		if !m.isInitialized() {
@@ -140,7 +143,7 @@ func (v *visit) hasRun() bool {
 }
 
 // containersReadyCondition gives the end as the reason only if anything ever ran.
-func (v *visit) containersReadyCondition(phase corev1.PodPhase) corev1.PodCondition {
+func (v conditions) containersReadyCondition(phase corev1.PodPhase) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}
 	if reason := endReason(phase); reason != "" && v.hasRun() {
 		c.Reason = reason
@@ -162,7 +165,7 @@ func (v *visit) containersReadyCondition(phase corev1.PodPhase) corev1.PodCondit
 }
 
 // readyCondition is ContainersReady and all readiness gates. The gates' conditions are only read.
-func (v *visit) readyCondition(containersReady corev1.PodCondition) corev1.PodCondition {
+func (v conditions) readyCondition(containersReady corev1.PodCondition) corev1.PodCondition {
 	c := containersReady
 	c.Type = corev1.PodReady
 	if c.Status != corev1.ConditionTrue {
@@ -186,7 +189,7 @@ func (v *visit) readyCondition(containersReady corev1.PodCondition) corev1.PodCo
 }
 
 // phase sums up the containers of a pod that has not finished.
-func (v *visit) phase() corev1.PodPhase {
+func (v conditions) phase() corev1.PodPhase {
 	if len(v.incomplete()) > 0 && !v.hasRun() {
 		if v.hasFailedInit() {
 			return corev1.PodFailed
@@ -216,7 +219,7 @@ func (v *visit) phase() corev1.PodPhase {
 }
 
 // hasFailedInit reports whether an init container failed that is not tried again.
-func (v *visit) hasFailedInit() bool {
+func (v conditions) hasFailedInit() bool {
 	return slices.ContainsFunc(v.members(), func(m member) bool {
 		end := m.status.State.Terminated
 		return m.role == initOnce && end != nil && end.ExitCode != 0 && !m.restartsAfter(end.ExitCode, v.pod.Spec.RestartPolicy)
@@ -241,7 +244,7 @@ func isFinished(phase corev1.PodPhase) bool {
 
 // setPodIP gives the pod its address, out of a block that is kept for benchmarks. It depends only on the pod's UID. Two
 // pods may share an address, which is harmless because nothing listens there.
-func (v *visit) setPodIP() {
+func (v conditions) setPodIP() {
 	if v.status.PodIP != "" {
 		return
 	}

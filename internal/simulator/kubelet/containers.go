@@ -29,8 +29,11 @@ const killedCode int32 = 137
 // maxBackOffFactor is how many times the first back-off the longest one is.
 const maxBackOffFactor = 30
 
+// containers starts and stops the containers of a pod.
+type containers struct{ *visit }
+
 // apply changes the reported status of a container according to the task.
-func (v *visit) apply(c member, t task) {
+func (v containers) apply(c member, t task) {
 	switch t.act {
 	case start:
 		v.start(c, t)
@@ -56,7 +59,7 @@ func (v *visit) apply(c member, t task) {
 }
 
 // start replaces the container in one event: image, IDs, state and count change together.
-func (v *visit) start(c member, t task) {
+func (v containers) start(c member, t task) {
 	v.clearAway(c)
 	i := parseImage(t.image)
 	if c.status.ContainerID != "" {
@@ -67,15 +70,15 @@ func (v *visit) start(c member, t task) {
 	c.status.ContainerID = containerID(v.pod, c.spec.Name, c.status.RestartCount, t.image)
 	c.status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: v.timestamp()}}
 	c.status.Started = new(c.spec.StartupProbe == nil)
-	c.status.Ready = c.startsReady(i) && !v.isWithheld()
+	c.status.Ready = c.startsReady(i) && !transitions(v).isWithheld()
 	c.status.Resources = reportedResources(t.resources)
 	c.status.AllocatedResources = t.resources.Requests.DeepCopy()
-	v.setPodIP()
+	conditions(v).setPodIP()
 }
 
 // failPull reports one more failed attempt to pull an image. Of the container that was there before, image, IDs and
 // restart count stay. The reasons alternate; CrashLoopBackOff is among them once a container has run.
-func (v *visit) failPull(c member, i image) {
+func (v containers) failPull(c member, i image) {
 	v.clearAway(c)
 	failure := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve image: not found", i.reference)
 	switch reason := c.waitingReason(); {
@@ -91,11 +94,11 @@ func (v *visit) failPull(c member, i image) {
 	}
 	c.status.Ready = false
 	c.status.Started = new(false)
-	v.setPodIP()
+	conditions(v).setPodIP()
 }
 
 // clearAway ends the container that still runs, and moves its end to where the last one is kept.
-func (v *visit) clearAway(c member) {
+func (v containers) clearAway(c member) {
 	if c.status.State.Running != nil {
 		v.stop(c, v.killCode())
 	}
@@ -106,7 +109,7 @@ func (v *visit) clearAway(c member) {
 }
 
 // stop ends a running container.
-func (v *visit) stop(c member, code int32) {
+func (v containers) stop(c member, code int32) {
 	reason := reasonCompleted
 	if code != 0 {
 		reason = reasonError
@@ -123,7 +126,7 @@ func (v *visit) stop(c member, code int32) {
 }
 
 // grace returns the pod's own bound on the time that a container may take to end.
-func (v *visit) grace() time.Duration {
+func (v containers) grace() time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if own := v.pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		seconds = *own
@@ -132,9 +135,9 @@ func (v *visit) grace() time.Duration {
 }
 
 // killDelay returns the time that a container takes to end when it is replaced, killCode the code it exits with.
-func (v *visit) killDelay() time.Duration { return min(v.model.TermDelay, v.grace()) }
+func (v containers) killDelay() time.Duration { return min(v.model.TermDelay, v.grace()) }
 
-func (v *visit) killCode() int32 {
+func (v containers) killCode() int32 {
 	if v.model.TermDelay > v.grace() {
 		return killedCode
 	}
@@ -143,7 +146,7 @@ func (v *visit) killCode() int32 {
 
 // crashDelay returns the back-off of the container after its last exit. There is none after the first exit, or if the
 // container's spec has changed since.
-func (v *visit) crashDelay(c member) time.Duration {
+func (v containers) crashDelay(c member) time.Duration {
 	count := v.memory.crashCount(c.spec.Name, v.backOffKey(c))
 	if count < 2 {
 		return 0
@@ -158,13 +161,13 @@ func (v *visit) crashDelay(c member) time.Duration {
 }
 
 // backOffKey returns the key of a back-off: the container with its image and resources.
-func (v *visit) backOffKey(c member) string {
-	r := v.resourcesFor(c)
+func (v containers) backOffKey(c member) string {
+	r := resizing(v).resourcesFor(c)
 	return fmt.Sprintf("%s|%s/%s|%s/%s", c.spec.Image,
 		r.Requests.Cpu(), r.Requests.Memory(), r.Limits.Cpu(), r.Limits.Memory())
 }
 
-func (v *visit) backOffMessage(c member, delay time.Duration) string {
+func (v containers) backOffMessage(c member, delay time.Duration) string {
 	return fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
 		delay, c.spec.Name, v.pod.Name, v.pod.Namespace, v.pod.UID)
 }

@@ -129,11 +129,11 @@ func (m Model) Step(pod *corev1.Pod, memory Memory, now time.Time) Outcome {
 	v := m.visit(pod, memory, now)
 	switch {
 	case isFinished(pod.Status.Phase):
-		v.letGo()
+		termination{v}.letGo()
 	case pod.DeletionTimestamp != nil:
-		v.terminate()
+		termination{v}.terminate()
 	case isEvicted(pod):
-		v.evict()
+		termination{v}.evict()
 	case pod.Status.StartTime == nil:
 		v.admit()
 	default:

@@ -16,9 +16,12 @@ func resizable() []corev1.ResourceName {
 	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 }
 
+// resizing judges and makes changes of a pod's resources.
+type resizing struct{ *visit }
+
 // considerResize takes up, puts off or ends the resize of a pod. An accepted one is announced by a condition and by
 // allocatedResources; the containers' resources follow in a later event, and with them the condition goes.
-func (v *visit) considerResize() {
+func (v resizing) considerResize() {
 	var wanted []member
 	for _, c := range v.members() {
 		if c.isOutOfSize() {
@@ -45,7 +48,7 @@ func (v *visit) considerResize() {
 }
 
 // refuseResize returns why a resize is deferred or infeasible; empty if it is neither.
-func (v *visit) refuseResize() (reason, message string) {
+func (v resizing) refuseResize() (reason, message string) {
 	for _, name := range resizable() {
 		capacity, limited := v.model.Allocatable[name]
 		requested := v.requested(name)
@@ -67,7 +70,7 @@ func (v *visit) refuseResize() (reason, message string) {
 }
 
 // requested returns the sum of the requests of the pod's long-running containers.
-func (v *visit) requested(name corev1.ResourceName) resource.Quantity {
+func (v resizing) requested(name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for _, c := range v.members() {
 		if c.role != initOnce {
@@ -86,7 +89,7 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 }
 
 // isResizing reports whether the container runs and a resize of it was accepted and not carried out yet.
-func (v *visit) isResizing(c member) bool {
+func (v resizing) isResizing(c member) bool {
 	return c.isOutOfSize() && v.condition(corev1.PodResizeInProgress) != nil
 }
 
@@ -116,7 +119,7 @@ func restartsForResize(c member) bool {
 
 // resourcesFor returns what a container gets that is started or resized now: what the spec asks for, or, while that is
 // not granted, what the container had.
-func (v *visit) resourcesFor(c member) corev1.ResourceRequirements {
+func (v resizing) resourcesFor(c member) corev1.ResourceRequirements {
 	if c.status.Resources != nil && v.condition(corev1.PodResizePending) != nil {
 		return *c.status.Resources.DeepCopy()
 	}

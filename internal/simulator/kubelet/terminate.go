@@ -20,9 +20,12 @@ func isEvicted(pod *corev1.Pod) bool {
 	return ok
 }
 
+// termination ends a pod.
+type termination struct{ *visit }
+
 // terminate takes a deleted pod to its end. The deletion is observed at once; while the containers take their time
 // the pod stays as it was, Ready included, and changes of its spec come to nothing.
-func (v *visit) terminate() {
+func (v termination) terminate() {
 	if v.status.StartTime == nil {
 		v.introduce()
 	}
@@ -57,7 +60,7 @@ func (v *visit) terminate() {
 }
 
 // giveUpWaiting shows containers that are held back as they are: ended, or never made.
-func (v *visit) giveUpWaiting() {
+func (v termination) giveUpWaiting() {
 	for _, c := range v.members() {
 		switch last := c.status.LastTerminationState.Terminated; {
 		case c.status.State.Waiting == nil:
@@ -70,20 +73,20 @@ func (v *visit) giveUpWaiting() {
 }
 
 // deletionGrace returns the grace period of the deletion, which may be shorter than the pod's own.
-func (v *visit) deletionGrace() time.Duration {
+func (v termination) deletionGrace() time.Duration {
 	if seconds := v.pod.DeletionGracePeriodSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second
 	}
-	return v.grace()
+	return containers(v).grace()
 }
 
 // containersEnd returns when the containers of a deleted pod have ended. A second, shorter deletion brings it forward.
-func (v *visit) containersEnd() time.Time {
+func (v termination) containersEnd() time.Time {
 	return v.memory.terminatingSince.Add(min(v.model.TermDelay, v.deletionGrace()))
 }
 
 // evict ends a pod without deleting it, as a node does that runs out of memory.
-func (v *visit) evict() {
+func (v termination) evict() {
 	if v.status.StartTime == nil {
 		v.introduce()
 	}
@@ -100,7 +103,7 @@ func (v *visit) evict() {
 }
 
 // finish ends all containers, those that run with the given code, and with them the pod.
-func (v *visit) finish(code int32) {
+func (v termination) finish(code int32) {
 	failed := v.status.Phase == corev1.PodFailed
 	for _, c := range v.members() {
 		v.end(c, code)
@@ -110,14 +113,14 @@ func (v *visit) finish(code int32) {
 	if failed {
 		v.status.Phase = corev1.PodFailed
 	}
-	v.reportConditions(v.status.Phase)
+	conditions(v).reportConditions(v.status.Phase)
 }
 
 // end makes a container terminated. For one that waits, its last end counts. One that never ran gets an unknown end.
-func (v *visit) end(c member, code int32) {
+func (v termination) end(c member, code int32) {
 	switch last := c.status.LastTerminationState.Terminated; {
 	case c.status.State.Running != nil:
-		v.stop(c, code)
+		containers(v).stop(c, code)
 	case c.status.State.Terminated != nil:
 	case last != nil:
 		c.status.State = corev1.ContainerState{Terminated: last.DeepCopy()}
@@ -132,7 +135,7 @@ func (v *visit) end(c member, code int32) {
 
 // letGo requests the removal of the object of a finished pod, some time after it was deleted. With the grace period 0 this has
 // been requested already, and only the finalizers of other programs remain.
-func (v *visit) letGo() {
+func (v termination) letGo() {
 	if v.pod.DeletionTimestamp == nil || v.deletionGrace() == 0 {
 		return
 	}

@@ -40,8 +40,11 @@ const crashReportDelay = time.Second
 // pullReportDelay is the time that a status shows a failed pull before it shows the back-off that follows.
 const pullReportDelay = time.Second
 
+// transitions lets the states of containers follow each other.
+type transitions struct{ *visit }
+
 // next returns the next transition of a container by its state. It is the table of the model.
-func (v *visit) next(c member) transition {
+func (v transitions) next(c member) transition {
 	switch {
 	case c.status.State.Running != nil:
 		return v.nextWhileRunning(c)
@@ -52,7 +55,7 @@ func (v *visit) next(c member) transition {
 	}
 }
 
-func (v *visit) nextWhileRunning(c member) transition {
+func (v transitions) nextWhileRunning(c member) transition {
 	if c.role == initOnce {
 		if parseImage(c.status.Image).has("crash") {
 			return transition{act: exit, after: v.model.CrashDelay}
@@ -62,10 +65,10 @@ func (v *visit) nextWhileRunning(c member) transition {
 	wanted := parseImage(c.spec.Image)
 	switch {
 	case !StartedFrom(v.pod, c.status, c.spec.Image):
-		return v.beginAfter(wanted, v.killDelay()+v.model.StartDelay)
-	case v.isResizing(c) && restartsForResize(c):
-		return v.beginAfter(wanted, v.killDelay()+v.model.StartDelay)
-	case v.isResizing(c):
+		return v.beginAfter(wanted, containers(v).killDelay()+v.model.StartDelay)
+	case resizing(v).isResizing(c) && restartsForResize(c):
+		return v.beginAfter(wanted, containers(v).killDelay()+v.model.StartDelay)
+	case resizing(v).isResizing(c):
 		return transition{act: applyResize, after: v.model.ResizeDelay, byWorker: true}
 	case wanted.exits():
 		return transition{act: exit, after: v.model.CrashDelay}
@@ -79,24 +82,24 @@ func (v *visit) nextWhileRunning(c member) transition {
 }
 
 // beginAfter returns the worker's attempt to start a container of the image.
-func (v *visit) beginAfter(i image, after time.Duration) transition {
+func (v transitions) beginAfter(i image, after time.Duration) transition {
 	if i.isMissing() || i.isInvalid() {
 		return transition{act: failPull, after: after, byWorker: true}
 	}
 	return transition{act: start, after: after, byWorker: true}
 }
 
-func (v *visit) nextAfterExit(c member) transition {
+func (v transitions) nextAfterExit(c member) transition {
 	if !c.restartsAfter(c.status.State.Terminated.ExitCode, v.pod.Spec.RestartPolicy) {
 		return transition{}
 	}
-	if v.crashDelay(c) == 0 {
+	if containers(v).crashDelay(c) == 0 {
 		return v.beginAfter(parseImage(c.spec.Image), v.model.StartDelay)
 	}
 	return transition{act: backOff, after: crashReportDelay}
 }
 
-func (v *visit) nextWhileWaiting(c member) transition {
+func (v transitions) nextWhileWaiting(c member) transition {
 	wanted, reason := parseImage(c.spec.Image), c.waitingReason()
 	if !v.mayStart(c) {
 		return transition{}
@@ -111,14 +114,14 @@ func (v *visit) nextWhileWaiting(c member) transition {
 		case reasonImagePullBackOff, reasonCrashLoopBackOff:
 			return transition{act: failPull, after: v.model.backOff()}
 		}
-	} else if delay := v.crashDelay(c); reason == reasonCrashLoopBackOff && delay > 0 {
+	} else if delay := containers(v).crashDelay(c); reason == reasonCrashLoopBackOff && delay > 0 {
 		return transition{act: start, after: max(0, delay-crashReportDelay)}
 	}
 	return v.beginAfter(wanted, v.model.StartDelay)
 }
 
 // mayStart reports whether the sandbox exists and every init container before this one lets it start.
-func (v *visit) mayStart(c member) bool {
+func (v transitions) mayStart(c member) bool {
 	if !v.hasSandbox() {
 		return false
 	}
@@ -134,7 +137,7 @@ func (v *visit) mayStart(c member) bool {
 }
 
 // situationOf returns the situation in which the container waits for an act.
-func (v *visit) situationOf(c member, a act) situation {
+func (v transitions) situationOf(c member, a act) situation {
 	return situation{
 		container: c.spec.Name, id: c.status.ContainerID, state: c.stateName(), image: c.spec.Image, act: a,
 	}
@@ -142,7 +145,7 @@ func (v *visit) situationOf(c member, a act) situation {
 
 // plan sets the alarms for the next transitions of all containers. If there is work for the worker, it begins with all of it, and
 // the work ends when the last part is due: containers that change together are replaced in one event.
-func (v *visit) plan() {
+func (v transitions) plan() {
 	var tasks []task
 	var alarms []alarm
 	var work time.Duration
@@ -152,7 +155,7 @@ func (v *visit) plan() {
 	for _, c := range v.members() {
 		switch t := v.next(c); {
 		case t.byWorker:
-			tasks = append(tasks, task{container: c.spec.Name, act: t.act, image: c.spec.Image, resources: v.resourcesFor(c)})
+			tasks = append(tasks, task{container: c.spec.Name, act: t.act, image: c.spec.Image, resources: resizing(v).resourcesFor(c)})
 			work = max(work, t.after)
 		case t.act != nothing:
 			alarms = append(alarms, v.alarmFor(v.situationOf(c, t.act), t.after))
@@ -167,7 +170,7 @@ func (v *visit) plan() {
 }
 
 // alarmFor keeps the alarm that is set for a situation, or sets one.
-func (v *visit) alarmFor(s situation, after time.Duration) alarm {
+func (v transitions) alarmFor(s situation, after time.Duration) alarm {
 	at, ok := v.memory.alarmAt(s)
 	if !ok {
 		at = v.now.Add(after)
@@ -177,7 +180,7 @@ func (v *visit) alarmFor(s situation, after time.Duration) alarm {
 
 // waitForAlarms requests a Step when the next alarm rings. An alarm that rang while the worker was busy waits for the
 // worker.
-func (v *visit) waitForAlarms() {
+func (v transitions) waitForAlarms() {
 	for _, a := range v.memory.alarms {
 		if !v.isBusy() || a.at.After(v.now) {
 			v.waitUntil(a.at)
@@ -185,22 +188,24 @@ func (v *visit) waitForAlarms() {
 	}
 }
 
-func (v *visit) isBusy() bool { return len(v.memory.tasks) > 0 && v.now.Before(v.memory.busyUntil) }
+func (v transitions) isBusy() bool {
+	return len(v.memory.tasks) > 0 && v.now.Before(v.memory.busyUntil)
+}
 
 // perform finishes the worker's tasks.
-func (v *visit) perform() {
+func (v transitions) perform() {
 	members := v.members()
 	for _, t := range v.memory.tasks {
 		i := slices.IndexFunc(members, func(c member) bool { return c.spec.Name == t.container })
 		if i >= 0 {
-			v.apply(members[i], t)
+			containers(v).apply(members[i], t)
 		}
 	}
 	v.memory.tasks = nil
 }
 
 // ring carries out the transitions of the alarms that are due, unless the worker is too busy to notice.
-func (v *visit) ring(heard func(act) bool) {
+func (v transitions) ring(heard func(act) bool) {
 	if !v.hasSandbox() && v.isDue(situation{act: makeSandbox}) {
 		v.setCondition(corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue})
 		return
@@ -210,18 +215,18 @@ func (v *visit) ring(heard func(act) bool) {
 		if t.byWorker || !heard(t.act) || !v.isDue(v.situationOf(c, t.act)) {
 			continue
 		}
-		v.apply(c, task{act: t.act, image: c.spec.Image, resources: v.resourcesFor(c)})
+		containers(v).apply(c, task{act: t.act, image: c.spec.Image, resources: resizing(v).resourcesFor(c)})
 	}
 }
 
 // isDue reports whether an alarm is set for the situation and rings.
-func (v *visit) isDue(s situation) bool {
+func (v transitions) isDue(s situation) bool {
 	at, ok := v.memory.alarmAt(s)
 	return ok && !at.After(v.now)
 }
 
 // isWithheld reports whether an annotation keeps the pod's containers from becoming ready.
-func (v *visit) isWithheld() bool {
+func (v transitions) isWithheld() bool {
 	_, withheld := v.pod.Annotations[WithholdReadyAnnotation]
 	return withheld
 }

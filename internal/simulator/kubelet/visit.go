@@ -53,7 +53,7 @@ func (v *visit) admit() {
 	v.introduce()
 	v.memory = Memory{awake: true}
 	v.report()
-	v.plan()
+	transitions{v}.plan()
 }
 
 // introduce writes the first status of a pod.
@@ -91,18 +91,18 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 // and plan what to do next: so no plan is ever carried out in the event that announces it.
 func (v *visit) work() {
 	v.wake()
-	if v.isBusy() {
-		v.ring(func(a act) bool { return a == passProbe })
+	if (transitions{v}).isBusy() {
+		transitions{v}.ring(func(a act) bool { return a == passProbe })
 		v.report()
-		v.waitForAlarms()
+		transitions{v}.waitForAlarms()
 		v.waitUntil(v.memory.busyUntil)
 		return
 	}
-	v.perform()
-	v.ring(func(act) bool { return true })
+	transitions{v}.perform()
+	transitions{v}.ring(func(act) bool { return true })
 	v.observe()
 	v.report()
-	v.plan()
+	transitions{v}.plan()
 }
 
 // wake restarts the kubelet: it does not know that probes have passed until they pass again.
@@ -130,7 +130,7 @@ func (v *visit) observe() {
 			c.status.Image = c.spec.Image
 		}
 	}
-	v.considerResize()
+	resizing{v}.considerResize()
 }
 
 // showHeldBack shows the back-off of containers that ended more than once.
@@ -138,7 +138,7 @@ func (v *visit) showHeldBack() {
 	for _, c := range v.members() {
 		end := c.status.State.Terminated
 		if end != nil && c.status.LastTerminationState.Terminated != nil && c.restartsAfter(end.ExitCode, v.pod.Spec.RestartPolicy) {
-			v.apply(c, task{act: backOff})
+			containers{v}.apply(c, task{act: backOff})
 		}
 	}
 }
@@ -148,12 +148,12 @@ func (v *visit) showHeldBack() {
 func (v *visit) report() {
 	phase := v.status.Phase
 	if !isFinished(phase) {
-		phase = v.phase()
+		phase = conditions{v}.phase()
 	}
-	if isFinished(phase) && v.hasRun() && v.reasonOf(corev1.ContainersReady) != endReason(phase) {
+	if isFinished(phase) && v.hasRun() && (conditions{v}).reasonOf(corev1.ContainersReady) != endReason(phase) {
 		v.waitUntil(v.now)
 	} else {
 		v.status.Phase = phase
 	}
-	v.reportConditions(phase)
+	conditions{v}.reportConditions(phase)
 }

@@ -38,8 +38,11 @@ rules:
 - level: Metadata
 `
 
+// controlPlane starts the components of a cluster.
+type controlPlane struct{ *Cluster }
+
 // writeComponentFiles writes the configuration files that the components' arguments name.
-func (c *Cluster) writeComponentFiles() error {
+func (c controlPlane) writeComponentFiles() error {
 	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o700); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
@@ -60,7 +63,7 @@ func (c *Cluster) writeComponentFiles() error {
 }
 
 // etcd does without fsync: the data need not outlive the machine, and timings are less noisy.
-func (c *Cluster) etcd() command {
+func (c controlPlane) etcd() command {
 	client, peer := "http://"+hostPort(c.ports.etcd), "http://"+hostPort(c.ports.etcdPeer)
 	return command{name: "etcd", args: []string{
 		"--data-dir=" + filepath.Join(c.dir, "etcd"),
@@ -72,7 +75,7 @@ func (c *Cluster) etcd() command {
 	}}
 }
 
-func (c *Cluster) apiServer() command {
+func (c controlPlane) apiServer() command {
 	args := []string{
 		"--etcd-servers=http://" + hostPort(c.ports.etcd),
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
@@ -104,7 +107,7 @@ func (c *Cluster) apiServer() command {
 }
 
 // controllerManager returns the command of the cluster's own controller manager.
-func (c *Cluster) controllerManager() command {
+func (c controlPlane) controllerManager() command {
 	args := append(c.controllerManagerArgs(), "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=1000")
 	if c.options.Controllers != "" {
 		args = append(args, "--controllers="+c.options.Controllers)
@@ -113,7 +116,7 @@ func (c *Cluster) controllerManager() command {
 }
 
 // controllerManagerArgs give every controller its own service account, as clusters do, so that RBAC has an effect.
-func (c *Cluster) controllerManagerArgs() []string {
+func (c controlPlane) controllerManagerArgs() []string {
 	kubeconfig := c.kubeconfigPath(userControllerManager)
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -123,7 +126,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 	}
 }
 
-func (c *Cluster) scheduler() command {
+func (c controlPlane) scheduler() command {
 	kubeconfig := c.kubeconfigPath(userScheduler)
 	return command{name: schedulerName, args: []string{
 		"--config=" + filepath.Join(c.dir, "scheduler.yaml"),

@@ -24,7 +24,7 @@ func (c *Cluster) StartControllers(names string) (*Controllers, error) {
 	if err := findPorts(&p.port); err != nil {
 		return nil, err
 	}
-	args := append(c.controllerManagerArgs(),
+	args := append(controlPlane{c}.controllerManagerArgs(),
 		"--controllers="+names, "--kube-api-qps=1e6", "--kube-api-burst=1000000",
 		"--bind-address="+loopback, fmt.Sprintf("--secure-port=%d", p.port),
 		"--tls-cert-file="+c.authority.serverCertFile, "--tls-private-key-file="+c.authority.serverKeyFile,

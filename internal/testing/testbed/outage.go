@@ -34,7 +34,7 @@ func (c *Cluster) KillAPIServer() error {
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience.For(startTimeout))
 	defer cancel()
-	if err := c.launch(c.apiServer()); err != nil {
+	if err := c.launch(controlPlane{c}.apiServer()); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(c.admin)
@@ -47,9 +47,12 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 // restartAfter is how long a component that has ended is left alone.
 const restartAfter = time.Second
 
+// supervisor starts components again that have ended.
+type supervisor struct{ *Cluster }
+
 // supervise starts components again when they end, as kubelets do with those of a real cluster. Some end on purpose: the
 // scheduler does when an outage of the API server has left unknown which node it gave a pod to.
-func (c *Cluster) supervise(names ...string) {
+func (c supervisor) supervise(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.supervised = names
@@ -61,7 +64,7 @@ func (c *Cluster) supervise(names ...string) {
 }
 
 // keepRunning supervises one component until the cluster stops, or the component cannot be started.
-func (c *Cluster) keepRunning(p *process) {
+func (c supervisor) keepRunning(p *process) {
 	for p != nil {
 		<-p.done
 		time.Sleep(restartAfter)
@@ -70,7 +73,7 @@ func (c *Cluster) keepRunning(p *process) {
 }
 
 // startAgain starts the successor of a component that has ended; nil means no successor.
-func (c *Cluster) startAgain(ended *process) *process {
+func (c supervisor) startAgain(ended *process) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := slices.Index(c.processes, ended)

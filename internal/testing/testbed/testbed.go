@@ -94,7 +94,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	c.supervise(controllerManagerName, schedulerName)
+	supervisor{c}.supervise(controllerManagerName, schedulerName)
 	context.AfterFunc(ctx, func() { _ = c.Stop() })
 	return c, nil
 }
@@ -141,7 +141,7 @@ func (c *Cluster) prepareFiles() (err error) {
 	if c.options.Audit {
 		c.AuditLog = filepath.Join(c.dir, "audit.log")
 	}
-	return c.writeComponentFiles()
+	return controlPlane{c}.writeComponentFiles()
 }
 
 // start runs the components, each as soon as those that it needs are there.
@@ -149,7 +149,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience.For(startTimeout))
 	defer cancel()
 	c.options.Progress("starting etcd and kube-apiserver")
-	if err := c.launch(c.etcd(), c.apiServer()); err != nil {
+	if err := c.launch(controlPlane{c}.etcd(), controlPlane{c}.apiServer()); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(c.admin)
@@ -161,13 +161,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	if !c.options.WithoutControllerManager {
 		c.options.Progress("starting kube-controller-manager")
-		if err := c.launch(c.controllerManager()); err != nil {
+		if err := c.launch(controlPlane{c}.controllerManager()); err != nil {
 			return err
 		}
 	}
 	if !c.options.WithoutScheduler {
 		c.options.Progress("starting kube-scheduler")
-		if err := c.launch(c.scheduler()); err != nil {
+		if err := c.launch(controlPlane{c}.scheduler()); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// binder binds pods to the nodes of a fleet.
+type binder struct{ *Fleet }
+
 // bind binds a pod to a node. It respects node selectors, scheduling gates and claims, and every node has room for
 // every pod. It returns when to try again.
-func (f *Fleet) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+func (f binder) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 {
 		return 0, nil
 	}
@@ -43,7 +46,7 @@ func (f *Fleet) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error
 }
 
 // fitting returns the nodes that have the labels which the pod selects.
-func (f *Fleet) fitting(pod *corev1.Pod) []string {
+func (f binder) fitting(pod *corev1.Pod) []string {
 	var names []string
 	for _, name := range f.names {
 		labels, fits := f.node(name).Labels, true
@@ -58,7 +61,7 @@ func (f *Fleet) fitting(pod *corev1.Pod) []string {
 }
 
 // unboundClaim returns the scheduler's message if a claim of the pod is not bound; empty if all are.
-func (f *Fleet) unboundClaim(pod *corev1.Pod) string {
+func (f binder) unboundClaim(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		source := pod.Spec.Volumes[i].PersistentVolumeClaim
 		if source == nil {
@@ -77,7 +80,7 @@ func (f *Fleet) unboundClaim(pod *corev1.Pod) string {
 	return ""
 }
 
-func (f *Fleet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, message string) error {
+func (f binder) reportUnschedulable(ctx context.Context, pod *corev1.Pod, message string) error {
 	want := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: message, LastTransitionTime: metav1.NewTime(time.Now()),
@@ -92,10 +95,10 @@ func (f *Fleet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, messag
 			return nil
 		}
 		*c = want
-		_, err := f.writeStatus(ctx, pod, status)
+		_, err := podKeeper(f).writeStatus(ctx, pod, status)
 		return ignoreGone(err)
 	}
 	status.Conditions = append(status.Conditions, want)
-	_, err := f.writeStatus(ctx, pod, status)
+	_, err := podKeeper(f).writeStatus(ctx, pod, status)
 	return ignoreGone(err)
 }

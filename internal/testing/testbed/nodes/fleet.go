@@ -76,7 +76,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Fleet, e
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(f.client, 0, informers.WithTransform(trim))
-	if err := f.watchPods(factory); err != nil {
+	if err := (podKeeper{f}).watchPods(factory); err != nil {
 		return nil, err
 	}
 	claims := &claimQueue{fleet: f}
@@ -148,7 +148,7 @@ func trim(object any) (any, error) {
 // run starts the workers and the heartbeats.
 func (f *Fleet) run(ctx context.Context) {
 	for range f.options.Workers {
-		f.running.Go(func() { f.work(ctx) })
+		f.running.Go(func() { podKeeper{f}.work(ctx) })
 	}
 	f.running.Go(func() {
 		<-ctx.Done()

@@ -41,7 +41,10 @@ type sighting struct {
 	written *corev1.Pod
 }
 
-func (f *Fleet) watchPods(factory informers.SharedInformerFactory) error {
+// podKeeper runs the pods of a fleet.
+type podKeeper struct{ *Fleet }
+
+func (f podKeeper) watchPods(factory informers.SharedInformerFactory) error {
 	f.pods = factory.Core().V1().Pods().Lister()
 	look := func(object any) {
 		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
@@ -60,7 +63,7 @@ func (f *Fleet) watchPods(factory informers.SharedInformerFactory) error {
 }
 
 // work looks at pods until the queue shuts down.
-func (f *Fleet) work(ctx context.Context) {
+func (f podKeeper) work(ctx context.Context) {
 	for {
 		key, shutdown := f.looks.Get()
 		if shutdown {
@@ -81,7 +84,7 @@ func (f *Fleet) work(ctx context.Context) {
 }
 
 // look does for one pod what its node would do now, and returns when to look again; 0: when it changes.
-func (f *Fleet) look(ctx context.Context, key podKey) (time.Duration, error) {
+func (f podKeeper) look(ctx context.Context, key podKey) (time.Duration, error) {
 	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		f.forget(key)
@@ -91,7 +94,7 @@ func (f *Fleet) look(ctx context.Context, key podKey) (time.Duration, error) {
 		return 0, fmt.Errorf("read pod %s: %w", key, err)
 	}
 	if pod.Spec.NodeName == "" && f.options.Bind {
-		return f.bind(ctx, pod)
+		return binder(f).bind(ctx, pod)
 	}
 	if _, silent := pod.Annotations[SilentAnnotation]; silent || !f.owns(pod) || f.isSilent(pod.Spec.NodeName) {
 		return 0, nil
@@ -114,7 +117,7 @@ func (f *Fleet) look(ctx context.Context, key podKey) (time.Duration, error) {
 }
 
 // sight returns the memory of a pod. A pod with the same name and another UID is another pod.
-func (f *Fleet) sight(key podKey, pod *corev1.Pod) (*sighting, kubelet.Memory) {
+func (f podKeeper) sight(key podKey, pod *corev1.Pod) (*sighting, kubelet.Memory) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.seen[key]
@@ -125,13 +128,13 @@ func (f *Fleet) sight(key podKey, pod *corev1.Pod) (*sighting, kubelet.Memory) {
 	return s, s.memory
 }
 
-func (f *Fleet) remember(s *sighting, memory kubelet.Memory) {
+func (f podKeeper) remember(s *sighting, memory kubelet.Memory) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.memory = memory
 }
 
-func (f *Fleet) forget(key podKey) {
+func (f podKeeper) forget(key podKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.seen, key)
@@ -148,7 +151,7 @@ func newest(cached, written *corev1.Pod) *corev1.Pod {
 	return written
 }
 
-func (f *Fleet) writeStatus(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus) (*corev1.Pod, error) {
+func (f podKeeper) writeStatus(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus) (*corev1.Pod, error) {
 	patch, err := statusPatch(pod, status)
 	if err != nil {
 		return nil, err
@@ -162,7 +165,7 @@ func (f *Fleet) writeStatus(ctx context.Context, pod *corev1.Pod, status *corev1
 }
 
 // remove lets go of the object of a pod that has ended.
-func (f *Fleet) remove(ctx context.Context, pod *corev1.Pod) error {
+func (f podKeeper) remove(ctx context.Context, pod *corev1.Pod) error {
 	err := f.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 	})
