@@ -98,8 +98,9 @@ func TestAskAgain(t *testing.T) {
 		snap := snapshottest.Parse("ordinal R=1 v1>v2", "")
 		snap.Unproven = unproven
 		snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "denied by policy"}}
-		if got := update.Plan(snap, desired.Of(snap), action.Plan{}).String(); got != "preflight v2\n" {
-			t.Errorf("unproven %t: %s", unproven, got)
+		got := update.Plan(snap, desired.Of(snap), action.Plan{})
+		if got.String() != "preflight v2\n" {
+			t.Errorf("unproven %t: %s", unproven, got.String())
 		}
 	}
 }
