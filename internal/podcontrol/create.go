@@ -105,7 +105,7 @@ func (w creator) create(ctx context.Context, a action.Create) outcome {
 		pod.Labels[v1beta1.ReplacedLabel] = "true"
 	}
 	if w.alters() {
-		if err := w.pretend(ctx, pod.DeepCopy()); attempt.IsAltered(err) {
+		if err := w.pretend(ctx, pod.DeepCopy()); Answer(pod, err).Refusal != "" {
 			return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
 		}
 	}
@@ -126,11 +126,11 @@ func (w creator) create(ctx context.Context, a action.Create) outcome {
 	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
 }
 
-// alters reports whether the API server made another pod of one a while ago. Each attempt may leave such a pod, so a dry run comes
-// before the next one.
+// alters reports whether the API server altered what was written for the set a while ago. A pod that it alters stays and may be none of
+// the set's, so a dry run comes before the next one.
 func (w creator) alters() bool {
-	for k, refusal := range w.snap.Refusals {
-		if k.Verb == attempt.Creating && refusal.Altered {
+	for _, refusal := range w.snap.Refusals {
+		if refusal.Altered {
 			return true
 		}
 	}

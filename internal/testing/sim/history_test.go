@@ -514,6 +514,14 @@ func TestHistoriesAgain(t *testing.T) {
 		// A set is scaled to zero while it may not release a pod.
 		{"replicas 3\nclaims data\nbudget Auto\nsettle\nrelabel a\nreplicas 0\nmaxSurge 0\nimage app:v1\nrefuse patch pods webhook\ndeny\nsettle\n" +
 			"replicas 5\nimage app:v2\nstranger btr7l\nsettle\nforge-claims set a\nreplicas 0\nsettle", 7},
+		// A manager that crashes again and again meets the pods that a policy took from the set.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\n" +
+			"garble-revisions\nundate c\nrewrite pods owner-\nmaxSurge 2\nminReady 3\npodsToDelete b c d\nsettle", 361629},
+		// A set has lost a pod that it gave away, and others keep the manager busy.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy Recreate\n" +
+			"hook preNormal! 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreplicas 0\nforget-update\nstart 0\nrestart\nimage app:v1\n" +
+			"garble-revisions\nneighbors 40 3\nuncordon\nlose 4\nreserve 0\npodsToDelete\nmake-budget other app=other\nimage app:v1\n" +
+			"forge-claims set 0\ndelete 2\nimage app:quorum\ndelete-set Orphan\nsettle", 1},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -12,6 +12,7 @@ import (
 
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // Manager is a process that runs the real controller in a world.
@@ -59,7 +60,7 @@ func (m *Manager) behind(kind apiserver.Kind) int64 {
 
 // Dispatch hands an event to the controller's own handlers.
 func (m *Manager) Dispatch(ctx context.Context, e apiserver.Event) {
-	m.waits.lost = m.waits.lost || e.Kind == apiserver.Pods && e.New == nil
+	m.waits.lost = m.waits.lost || e.Kind == apiserver.Pods && e.New == nil && invariants.OwnerOf(e.Old) != ""
 	m.Process.Dispatch(ctx, e)
 }
 
