@@ -108,13 +108,18 @@ func play(ctx context.Context, script Script, seed uint64) (*World, error) {
 // cutsPauses reports whether a seed cuts pauses short, so that the end may differ from the tidy run's.
 func cutsPauses(seed uint64) bool { return seed%4 >= 2 }
 
+// maxFaults bounds the faults of a run. Each crash leads to more writes, which otherwise lead to the next one for hours.
+const maxFaults = 50
+
 // randomFaults lets one write in twenty meet a fault.
 func randomFaults(chance *rand.Rand) apiserver.FaultPlan {
 	faults := []apiserver.Fault{apiserver.Refused409, apiserver.Refused429, apiserver.Refused403, apiserver.Failed500, apiserver.TimeoutLost, apiserver.TimeoutWritten, apiserver.TimeoutLate, apiserver.CrashBefore, apiserver.CrashAfter}
+	n := 0
 	return func(apiserver.Write) apiserver.Fault {
-		if chance.IntN(20) > 0 {
+		if n == maxFaults || chance.IntN(20) > 0 {
 			return apiserver.NoFault
 		}
+		n++
 		return faults[chance.IntN(len(faults))]
 	}
 }

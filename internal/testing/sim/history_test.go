@@ -522,6 +522,12 @@ func TestHistoriesAgain(t *testing.T) {
 			"hook preNormal! 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreplicas 0\nforget-update\nstart 0\nrestart\nimage app:v1\n" +
 			"garble-revisions\nneighbors 40 3\nuncordon\nlose 4\nreserve 0\npodsToDelete\nmake-budget other app=other\nimage app:v1\n" +
 			"forge-claims set 0\ndelete 2\nimage app:quorum\ndelete-set Orphan\nsettle", 1},
+		// Surge is refused after each crash of a manager, and others let it crash.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1%\nneighbors 0 4\ndeny-image app:v2\nsettle", 1},
+		// Recreate deletes a pod whose template differs by what the API server adds.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nrun 1m\npolicy InPlaceOnly\nreplicas 2\napi-default\nsettle\n" +
+			"strategy Recreate\nstart 2\nmanagement OrderedReady\nsettle", 36},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -242,12 +242,13 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 
 // recreated reports whether Recreate deletes a pod because of its revision.
 func (v *verdict) recreated(pod *corev1.Pod) bool {
-	wanted := v.world.VersionOf(&v.set.Spec.Template)
+	wanted, revision := v.world.VersionOf(&v.set.Spec.Template), v.set.Status.UpdateRevision
 	if v.world.Rejected(v.set) {
-		wanted = v.world.VersionNamed(v.set.Status.CurrentRevision)
+		wanted, revision = v.world.VersionNamed(v.set.Status.CurrentRevision), v.set.Status.CurrentRevision
 	}
 	strategy := &v.set.Spec.UpdateStrategy
-	return strategy.Type == v1beta1.RecreateStrategy && !strategy.RollingUpdate.Paused && v.world.Version(pod) != wanted
+	old := v.world.Version(pod) != wanted || pod.Labels[v1beta1.RevisionLabel] != revision // a default makes another revision of the same version
+	return strategy.Type == v1beta1.RecreateStrategy && !strategy.RollingUpdate.Paused && old
 }
 
 // isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
