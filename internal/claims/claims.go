@@ -29,6 +29,7 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -195,8 +196,8 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 		}
 		labeled := c.isLabeled(r, claim)
 		switch {
-		case Obstacle(c.snap, r, claim) != "":
-		case !labeled && r.Pod != nil && Mounts(r.Pod, claim.Name):
+		case c.snap.ClaimObstacle(r, claim) != "":
+		case !labeled && r.Pod != nil && podstate.Mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
 		case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.snap.Ordinal()):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
@@ -277,7 +278,7 @@ func (c *planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Rep
 	has := false
 	for i := range claim.OwnerReferences {
 		ref := &claim.OwnerReferences[i]
-		if ref.UID != c.snap.UID && !ownedByPodOf(r, ref) {
+		if ref.UID != c.snap.UID && !r.PodOwns(ref) {
 			continue
 		}
 		if has || want == nil || ref.UID != want.UID || ref.Controller == nil || !*ref.Controller {
@@ -295,7 +296,7 @@ func (c *planner) restore(r *snapshot.Replica, p *action.Plan) {
 	}
 	for _, claim := range c.snap.Known[r.Revision].Claims {
 		name := identity.ClaimName(c.snap.Name, claim.Name, r.ID)
-		if claim.Template != nil && r.Claim(name) == nil && Mounts(r.Pod, name) {
+		if claim.Template != nil && r.Claim(name) == nil && podstate.Mounts(r.Pod, name) {
 			p.Add(action.CreateClaims{ID: r.ID, Revision: r.Revision, Reason: "claim " + name + " is gone"})
 			return
 		}
