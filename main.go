@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -220,13 +221,16 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, difference *apicl
 	if err := reconciler.SetupWithManager(mgr, kinds.Source(reconciler.OptionalSources())); err != nil {
 		return fmt.Errorf("install the controller: %w", err)
 	}
-	if err := mgr.Add(footprint.Runnable()); err != nil {
-		return err
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return err
-	}
-	return mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache()))
+	return addChecks(mgr)
+}
+
+// addChecks adds what keeps the memory of the manager small, and what tells the kubelet how it is.
+func addChecks(mgr ctrl.Manager) error {
+	return cmp.Or(
+		mgr.Add(footprint.Runnable()),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache())),
+	)
 }
 
 // optionalKinds returns the kinds that only some sets need. The live client asks for the rights to them.

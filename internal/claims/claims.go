@@ -29,6 +29,7 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -188,21 +189,31 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 		return // its owners were settled when it was deleted; only then was it known whether a successor gets its claims
 	}
 	for _, claim := range r.Claims {
-		want, reason := c.owner(r, claim)
-		left, isLeft := c.leaves(r, claim), snapshot.Left(claim)
-		if left && !isLeft && r.Pod == nil {
-			reason = "kept for a pod to come"
+		if c.snap.ClaimObstacle(r, claim) != "" {
+			continue
 		}
-		labeled := c.isLabeled(r, claim)
-		switch {
-		case Obstacle(c.snap, r, claim) != "":
-		case !labeled && r.Pod != nil && Mounts(r.Pod, claim.Name):
-			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
-		case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.snap.Ordinal()):
-			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
-		case labeled && (left != isLeft || !c.isOwnedBy(claim, r, want)):
+		want, reason := c.owner(r, claim)
+		left := c.leaves(r, claim)
+		if reason = c.whyOwn(r, claim, want, left, reason); reason != "" {
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: reason})
 		}
+	}
+}
+
+// whyOwn returns why a claim must be changed to have the wanted owner and marks, given why that owner is wanted; empty if it has them.
+func (c *planner) whyOwn(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim, want *metav1.OwnerReference, left bool, reason string) string {
+	isLeft, labeled := snapshot.Left(claim), c.isLabeled(r, claim)
+	switch {
+	case !labeled && r.Pod != nil && podstate.Mounts(r.Pod, claim.Name):
+		return "a pod of the set uses it"
+	case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.snap.Ordinal()):
+		return "its pod stays"
+	case !labeled || left == isLeft && c.isOwnedBy(claim, r, want):
+		return ""
+	case left && !isLeft && r.Pod == nil:
+		return "kept for a pod to come"
+	default:
+		return reason
 	}
 }
 
@@ -277,7 +288,7 @@ func (c *planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Rep
 	has := false
 	for i := range claim.OwnerReferences {
 		ref := &claim.OwnerReferences[i]
-		if ref.UID != c.snap.UID && !ownedByPodOf(r, ref) {
+		if ref.UID != c.snap.UID && !r.PodOwns(ref) {
 			continue
 		}
 		if has || want == nil || ref.UID != want.UID || ref.Controller == nil || !*ref.Controller {
@@ -295,7 +306,7 @@ func (c *planner) restore(r *snapshot.Replica, p *action.Plan) {
 	}
 	for _, claim := range c.snap.Known[r.Revision].Claims {
 		name := identity.ClaimName(c.snap.Name, claim.Name, r.ID)
-		if claim.Template != nil && r.Claim(name) == nil && Mounts(r.Pod, name) {
+		if claim.Template != nil && r.Claim(name) == nil && podstate.Mounts(r.Pod, name) {
 			p.Add(action.CreateClaims{ID: r.ID, Revision: r.Revision, Reason: "claim " + name + " is gone"})
 			return
 		}

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
-	"rollset.dev/rollset/internal/model/rank"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -89,9 +90,9 @@ func turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 		}
 	}
 	if snap.Ordinal() {
-		slices.SortFunc(active, rank.HighestFirst)
+		slices.SortFunc(active, desired.HighestFirst)
 	} else {
-		rank.SortByLoss(snap, active)
+		desired.SortByLoss(snap, active)
 	}
 	free := max(0, len(active)-snap.Partition())
 	for i, r := range active {
@@ -110,7 +111,7 @@ func (k kind) wanted(snap *snapshot.Set, r *snapshot.Replica) []action.ChangeCla
 	for i := range snap.Spec.VolumeClaimTemplates {
 		template := &snap.Spec.VolumeClaimTemplates[i]
 		claim := r.Claim(identity.ClaimName(snap.Name, template.Name, r.ID))
-		if claim == nil || Obstacle(snap, r, claim) != "" {
+		if claim == nil || snap.ClaimObstacle(r, claim) != "" {
 			continue
 		}
 		if a := k.due(snap, template, claim); a != nil {
@@ -160,7 +161,7 @@ func hindrance(snap *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 // cause.
 func Unbound(snap *snapshot.Set, r *snapshot.Replica) string {
 	for _, claim := range r.Claims {
-		if claim.Status.Phase == corev1.ClaimBound || !Mounts(r.Pod, claim.Name) {
+		if claim.Status.Phase == corev1.ClaimBound || !podstate.Mounts(r.Pod, claim.Name) {
 			continue
 		}
 		name, _ := ClassOf(claim)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/claims"
 )
 
 func TestObstacle(t *testing.T) {
@@ -62,7 +61,7 @@ func TestObstacle(t *testing.T) {
 				MatchLabels:      map[string]string{"app": "web"},
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"db"}}},
 			}
-			if diff := cmp.Diff(tt.want, claims.Obstacle(snap, &snap.Replicas[0], c)); diff != "" {
+			if diff := cmp.Diff(tt.want, snap.ClaimObstacle(&snap.Replicas[0], c)); diff != "" {
 				t.Errorf("obstacle (-want +got):\n%s", diff)
 			}
 		})

@@ -82,7 +82,7 @@ func (n takenNames) stillTaken(ctx context.Context, snap *snapshot.Set, id strin
 		if err := n.cache.Get(ctx, client.ObjectKey{Namespace: n.Set.Namespace, Name: name}, claim); err != nil {
 			continue
 		}
-		if why := claims.Obstacle(snap, replica, claim); why != "" {
+		if why := snap.ClaimObstacle(replica, claim); why != "" {
 			return snapshot.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
 		}
 	}

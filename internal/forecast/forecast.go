@@ -146,19 +146,24 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	if good.set == nil {
 		return f, nil
 	}
-	around.Kubelet = newPodKubelet(pods, times, good.set.Status.UpdateRevision, in.Now)
-	around.Refuses = schedulerOf(pods)
+	around.Kubelet, around.Refuses = newPodKubelet(pods, times, good.set.Status.UpdateRevision, in.Now), schedulerOf(pods)
 	bad, err := simulate(ctx, in, around)
 	if err != nil {
 		return nil, err
 	}
-	f.IfBroken.StopsAt = bad.waitsFor()
-	_, f.IfBroken.LowestAvailable, _ = curve(bad.lanes)
-	f.IfBroken.BrokenPods = brokenOf(bad, good.set.Status.UpdateRevision)
-	if in.After.Spec.PodIdentity == v1beta1.OrdinalIdentity {
-		f.IfBroken.BrokenPods = append(f.IfBroken.BrokenPods, missing(good.lanes, bad.lanes)...)
-	}
+	f.IfBroken = broken(in, good, bad)
 	return f, nil
+}
+
+// broken returns what a change does if the new pods never become ready, given a run in which they do.
+func broken(in Input, good, bad *run) (b IfBroken) {
+	b.StopsAt = bad.waitsFor()
+	_, b.LowestAvailable, _ = curve(bad.lanes)
+	b.BrokenPods = brokenOf(bad, good.set.Status.UpdateRevision)
+	if in.After.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		b.BrokenPods = append(b.BrokenPods, missing(good.lanes, bad.lanes)...)
+	}
+	return b
 }
 
 // isOf reports whether the set with a UID controls a pod.

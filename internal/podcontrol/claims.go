@@ -123,7 +123,7 @@ func (w claimWriter) createClaim(ctx context.Context, r *snapshot.Replica, name 
 // being deleted. So reuse first asks the API server whether the claim still is as the cache shows it. If the claim is gone,
 // reuse creates the wanted one.
 func (w claimWriter) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
-	if r.Pod != nil || claims.Obstacle(w.snap, r, seen) != "" {
+	if r.Pod != nil || w.snap.ClaimObstacle(r, seen) != "" {
 		return w.use(r, seen)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -138,7 +138,7 @@ func (w claimWriter) reuse(ctx context.Context, r *snapshot.Replica, seen, wante
 
 // use blocks the pod if an existing claim must not be used. The claim is labeled once the pod exists.
 func (w claimWriter) use(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
-	if why := claims.Obstacle(w.snap, r, claim); why != "" {
+	if why := w.snap.ClaimObstacle(r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
 	return outcome{}

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -194,12 +194,12 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 	for _, template := range v.snap.Known[m.To].Claims {
 		name := identity.ClaimName(v.snap.Name, template.Name, m.Replica.ID)
 		switch claim := m.Replica.Claim(name); {
-		case claim == nil && !m.Replica.OutOfService() && claims.Mounts(m.Replica.Pod, name):
+		case claim == nil && !m.Replica.OutOfService() && podstate.Mounts(m.Replica.Pod, name):
 			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1beta1.SetLabel, v.snap.Name)
 		case claim == nil, claim.DeletionTimestamp != nil: // one that is being deleted is made anew
 			continue
 		}
-		if why := claims.Obstacle(v.snap, m.Replica, m.Replica.Claim(name)); why != "" {
+		if why := v.snap.ClaimObstacle(m.Replica, m.Replica.Claim(name)); why != "" {
 			return why
 		}
 	}

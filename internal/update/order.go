@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"rollset.dev/rollset/internal/model/desired"
-	"rollset.dev/rollset/internal/model/rank"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -16,7 +15,7 @@ type candidate struct {
 	*desired.Candidate
 
 	class class
-	loss  rank.Loss
+	loss  desired.Loss
 }
 
 // inOrder sorts the candidates by urgency. Within a class the user's priorities decide, then the order of the identity.
@@ -33,7 +32,7 @@ func inOrder(snap *snapshot.Set, moves []desired.Candidate, d *domains) []*candi
 		sorted[i] = &all[i]
 	}
 	if !snap.Ordinal() {
-		losses := rank.Losses(snap)
+		losses := desired.Losses(snap)
 		for _, c := range sorted {
 			c.loss = losses(c.Replica)
 		}
@@ -82,11 +81,11 @@ func inBits(conditions ...bool) (n int32) {
 func byIdentity(snap *snapshot.Set, a, b *candidate) int {
 	switch {
 	case !snap.Ordinal():
-		return rank.LeastFirst(&a.loss, &b.loss)
+		return desired.LeastFirst(&a.loss, &b.loss)
 	case snap.OrderedReady() && a.Replica.Broken() && b.Replica.Broken():
-		return rank.HighestFirst(b.Replica, a.Replica)
+		return desired.HighestFirst(b.Replica, a.Replica)
 	default:
-		return rank.HighestFirst(a.Replica, b.Replica)
+		return desired.HighestFirst(a.Replica, b.Replica)
 	}
 }
 

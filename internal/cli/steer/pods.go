@@ -23,7 +23,7 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
-	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // podPoll is how often pods are read while waiting for their end.
@@ -84,7 +84,7 @@ func (d *podDeletion) mark(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, pod := range found {
-		if podstate.SpecifiedDelete(pod) {
+		if snapshot.SpecifiedDelete(pod) {
 			continue
 		}
 		if err := markPod(ctx, c, pod, options); err != nil {

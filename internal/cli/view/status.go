@@ -21,6 +21,7 @@ import (
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 func newStatus(s *session.Session) *cobra.Command {
@@ -111,7 +112,7 @@ func confirm(ctx context.Context, c client.Reader, set *v1beta1.RollSet, v verdi
 	}
 	pods, err := Pods(ctx, c, set)
 	waits := func(pod *corev1.Pod) bool {
-		return !podstate.Terminating(pod) && !podstate.SpecifiedDelete(pod) && pod.Labels[v1beta1.RevisionLabel] != set.Status.UpdateRevision
+		return !podstate.Terminating(pod) && !snapshot.SpecifiedDelete(pod) && pod.Labels[v1beta1.RevisionLabel] != set.Status.UpdateRevision
 	}
 	if err == nil && !slices.ContainsFunc(pods, waits) {
 		return verdict{message: "waiting for the controller to observe the deletion of pods"}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/model/rank"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -86,7 +85,7 @@ func (v *choice) ranked() (all ranking) {
 			active = append(active, &v.snap.Replicas[i])
 		}
 	}
-	rank.SortByLoss(v.snap, active)
+	SortByLoss(v.snap, active)
 
 	excess := maps.Clone(v.state.Excess)
 	for _, r := range active {

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Scheduled reports whether the pod has a node.
@@ -196,12 +194,6 @@ func DeletionCost(pod *corev1.Pod) int32 {
 	return int32(cost)
 }
 
-// SpecifiedDelete reports whether a user marked the pod to be deleted first, or replaced.
-func SpecifiedDelete(pod *corev1.Pod) bool {
-	value, marked := pod.Labels[v1beta1.SpecifiedDeleteLabel]
-	return marked && value != "false"
-}
-
 // Condition returns the pod's condition of a type; nil if there is none.
 func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
@@ -223,6 +215,16 @@ func restartable(pod *corev1.Pod, name string) bool {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
 			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		}
+	}
+	return false
+}
+
+// Mounts reports whether a pod mounts a claim of this name.
+func Mounts(pod *corev1.Pod, claim string) bool {
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {
+			return true
 		}
 	}
 	return false

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -209,22 +208,6 @@ func TestDeletionCost(t *testing.T) {
 	}
 	if got := podstate.DeletionCost(&corev1.Pod{}); got != 0 {
 		t.Errorf("DeletionCost without annotation = %d, want 0", got)
-	}
-}
-
-func TestSpecifiedDelete(t *testing.T) {
-	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
-	if podstate.SpecifiedDelete(pod) {
-		t.Error("a pod without the label is not specified")
-	}
-	pod.Labels[v1beta1.SpecifiedDeleteLabel] = ""
-	if !podstate.SpecifiedDelete(pod) {
-		t.Error("any value of the label but false will do, the empty one too")
-	}
-	pod.Labels[v1beta1.SpecifiedDeleteLabel] = "false"
-	if podstate.SpecifiedDelete(pod) {
-		t.Error("the value false takes the mark back")
 	}
 }
 

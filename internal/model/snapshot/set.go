@@ -305,6 +305,12 @@ func (r *Replica) ToReplace() bool { return r.Specified || r.Leaving != "" }
 // Surges reports whether a pod or a claim is marked as made for maxSurge.
 func Surges(object metav1.Object) bool { return object.GetLabels()[v1beta1.SurgeLabel] == "true" }
 
+// SpecifiedDelete reports whether a user marked the pod to be deleted first, or replaced.
+func SpecifiedDelete(pod *corev1.Pod) bool {
+	value, marked := pod.Labels[v1beta1.SpecifiedDeleteLabel]
+	return marked && value != "false"
+}
+
 // Left reports whether a claim is marked as left behind by a scale-down.
 func Left(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Labels[v1beta1.LeftLabel] == "true"

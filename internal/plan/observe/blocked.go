@@ -63,7 +63,7 @@ func blockedByClaims(snap *snapshot.Set) map[string]snapshot.Block {
 			continue
 		}
 		for _, claim := range r.Claims {
-			why := claims.Obstacle(snap, r, claim)
+			why := snap.ClaimObstacle(r, claim)
 			if why == "" {
 				continue
 			}

@@ -30,7 +30,7 @@ func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapsh
 		DeletionCost: podstate.DeletionCost(pod),
 		Marks: snapshot.Marks{
 			MadeForSurge: snapshot.Surges(pod),
-			Marked:       podstate.SpecifiedDelete(pod),
+			Marked:       snapshot.SpecifiedDelete(pod),
 			Replaced:     pod.Labels[v1beta1.ReplacedLabel] == "true",
 			Unselected:   !o.Selector.Matches(labels.Set(pod.Labels)),
 		},

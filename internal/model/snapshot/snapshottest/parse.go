@@ -116,14 +116,7 @@ func replica(snap *snapshot.Set, word string, index int) snapshot.Replica {
 	rest = strings.TrimSuffix(rest, hook)
 	mark := rest[len(rest)-1]
 	r.Revision = rest[:len(rest)-1]
-	r.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name:              snap.PodName(id),
-		UID:               types.UID("uid-" + id),
-		CreationTimestamp: metav1.NewTime(snap.Now.Add(time.Duration(index)*time.Minute - 24*time.Hour)),
-	}}
-	r.Pod.Status.Phase = corev1.PodRunning
-	r.Pod.Spec.NodeName = "node-" + id
-	r.Scheduled = true
+	r.Pod, r.Scheduled = running(snap.PodName(id), id, snap.Now.Add(time.Duration(index)*time.Minute-24*time.Hour)), true
 	setMark(snap, &r, mark)
 	if zoned {
 		setZone(&r, zone)
@@ -136,6 +129,14 @@ func replica(snap *snapshot.Set, word string, index int) snapshot.Replica {
 	}
 	r.Node, r.Phase, r.Created = r.Pod.Spec.NodeName, r.Pod.Status.Phase, r.Pod.CreationTimestamp.Unix()
 	return r
+}
+
+// running returns a pod that runs on a node of its own.
+func running(name, id string, created time.Time) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + id), CreationTimestamp: metav1.NewTime(created)}}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Spec.NodeName = "node-" + id
+	return pod
 }
 
 // claim returns a claim that the default retention policy does not change.

@@ -1,14 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rank orders pods by how little is lost with them. Scaling down and updating use the same order, so that a pod's
-// chances can be read in one place.
-//
-// The rule, first to go first: not scheduled; Pending before Unknown before Running; not ready; on a node that leaves; lower
-// deletion cost; on the node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. But for
-// the nodes that leave it is the order of the ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names
-// breaking ties.
-package rank
+package desired
 
 import (
 	"cmp"
@@ -20,6 +13,11 @@ import (
 
 	"rollset.dev/rollset/internal/model/snapshot"
 )
+
+// The rule of loss, first to go first: not scheduled; Pending before Unknown before Running; not ready; on a node that leaves; lower
+// deletion cost; on the node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. But for
+// the nodes that leave it is the order of the ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names
+// breaking ties. Scaling down and updating use the same order, so that a pod's chances can be read in one place.
 
 // Loss holds the values by which pods are compared for deletion. A pod is compared many times, so they are looked up once.
 type Loss struct {
@@ -44,7 +42,7 @@ func Losses(snap *snapshot.Set) func(*snapshot.Replica) Loss {
 	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], snap.Now) }
 }
 
-// LeastFirst compares in the order of the package comment: negative if a goes before b, positive if after, and never 0 for
+// LeastFirst compares in the order of the rule of loss: negative if a goes before b, positive if after, and never 0 for
 // different pods.
 func LeastFirst(a, b *Loss) int {
 	switch {
@@ -67,7 +65,7 @@ func LeastFirst(a, b *Loss) int {
 	}
 }
 
-// SortByLoss sorts active pods of a set by the order of the package comment.
+// SortByLoss sorts active pods of a set by the order of the rule of loss.
 func SortByLoss(snap *snapshot.Set, pods []*snapshot.Replica) {
 	type ranked struct {
 		loss Loss

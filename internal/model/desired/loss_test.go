@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rank_test
+package desired_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/internal/model/rank"
+	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -51,7 +51,7 @@ func TestLeastFirst(t *testing.T) {
 			}
 			tt.change(lesser, other)
 			pods := []*snapshot.Replica{other, lesser}
-			rank.SortByLoss(snap, pods)
+			desired.SortByLoss(snap, pods)
 			if pods[0] != lesser {
 				t.Errorf("%+v goes before %+v", *pods[0], *pods[1])
 			}
@@ -68,7 +68,7 @@ func TestReadyForAboutAsLong(t *testing.T) {
 		{Content: snapshot.Content{Identity: snapshot.Identity{ID: "b"}, Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1020 * time.Second), Restarts: 1}},
 	}}}
 	pods := []*snapshot.Replica{&snap.Replicas[0], &snap.Replicas[1]}
-	rank.SortByLoss(snap, pods)
+	desired.SortByLoss(snap, pods)
 	if pods[0].ID != "b" {
 		t.Error("20 seconds of readiness count for more than a restart")
 	}

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims
+package snapshot
 
 import (
 	"fmt"
@@ -12,24 +12,24 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
-	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// Obstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
-func Obstacle(snap *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
+// ClaimObstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
+func (s *Settings) ClaimObstacle(r *Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	inUse := r.Pod != nil && Mounts(r.Pod, claim.Name)
+	inUse := r.Pod != nil && podstate.Mounts(r.Pod, claim.Name)
 	switch other, labeled := claim.Labels[v1beta1.SetLabel]; {
-	case owner != nil && owner.Kind == "Pod" && owner.Name == snap.PodName(r.ID) && !ownedByPodOf(r, owner):
+	case owner != nil && owner.Kind == "Pod" && owner.Name == s.PodName(r.ID) && !r.PodOwns(owner):
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
-	case owner != nil && owner.UID != snap.UID && !ownedByPodOf(r, owner):
+	case owner != nil && owner.UID != s.UID && !r.PodOwns(owner):
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
-	case labeled && other != snap.Name && (!inUse || identity.Names(claim.Name, other)): // else a user has changed the label
+	case labeled && other != s.Name && (!inUse || identity.Names(claim.Name, other)): // else a user has changed the label
 		return fmt.Sprintf("claim %s belongs to the set %s; rename the claim template, or, if the data is this set's, give the claim the label %s=%s",
-			claim.Name, other, v1beta1.SetLabel, snap.Name)
-	case !labeled && contradicts(snap.Spec.Selector, claim.Labels) && !inUse:
+			claim.Name, other, v1beta1.SetLabel, s.Name)
+	case !labeled && contradicts(s.Spec.Selector, claim.Labels) && !inUse:
 		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
-			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1beta1.SetLabel, snap.Name)
+			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1beta1.SetLabel, s.Name)
 	case claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
 	default:
@@ -65,17 +65,7 @@ func contradicts(selector *metav1.LabelSelector, labels map[string]string) bool 
 	})
 }
 
-// ownedByPodOf reports whether an owner is the replica's own pod, to which the claim was handed over.
-func ownedByPodOf(r *snapshot.Replica, owner *metav1.OwnerReference) bool {
+// PodOwns reports whether an owner is the replica's own pod, to which the claim was handed over.
+func (r *Replica) PodOwns(owner *metav1.OwnerReference) bool {
 	return r.Pod != nil && owner.UID == r.Pod.UID
-}
-
-// Mounts reports whether a pod mounts a claim of this name.
-func Mounts(pod *corev1.Pod, claim string) bool {
-	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {
-			return true
-		}
-	}
-	return false
 }
