@@ -22,9 +22,9 @@ func random(snap *snapshot.Set) *State {
 	misplaced := s.excess()
 	named := s.countNamed()
 	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, misplaced+named)
-	standIns := s.standIns()
-	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
 	useful, spent := s.countSurge()
+	standIns := s.standIns(useful + spent)
+	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
 	above := useful + spent + max(standIns, s.pods.active+s.pods.held-snap.Limits.Replicas)
 	surge := min(s.Surge, max(0, misplaced-s.broken())+named) - above
 	surplus := max(0, s.pods.active-snap.Limits.Replicas)
@@ -49,12 +49,13 @@ type comparison struct {
 }
 
 // standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
-// and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template.
-func (s *comparison) standIns() int {
+// and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template. Pods with a
+// mark are part of maxSurge.
+func (s *comparison) standIns(marked int) int {
 	if s.snap.GivesBack() || !guarded(s.snap) || yielded(s.snap, yieldsAt(s.snap)) {
 		return 0
 	}
-	return min(s.snap.Limits.MaxSurge, max(0, s.pods.starting-s.snap.Limits.MaxUnavailable))
+	return max(0, min(s.snap.Limits.MaxSurge-marked, s.pods.starting-s.snap.Limits.MaxUnavailable))
 }
 
 // excess counts the pods of each revision that must be replaced. misplaced is how many others may come in their place.

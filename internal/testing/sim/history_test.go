@@ -528,6 +528,12 @@ func TestHistoriesAgain(t *testing.T) {
 		// Recreate deletes a pod whose template differs by what the API server adds.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nrun 1m\npolicy InPlaceOnly\nreplicas 2\napi-default\nsettle\n" +
 			"strategy Recreate\nstart 2\nmanagement OrderedReady\nsettle", 36},
+		// A plan recreates the pod for which a revision is rejected.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nzone-down a\n" +
+			"onDeadline Rollback\nsettle", 1},
+		// A pod was named as surge, and other surge has just come.
+		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete! 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npodsToDelete\nforge surge=true a\n" +
+			"order rank\nmaxSurge 50%\nsettle", 21881},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

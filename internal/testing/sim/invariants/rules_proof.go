@@ -41,6 +41,16 @@ func notesTheTruth(v *verdict) string {
 	}
 }
 
+// cached reports whether the manager's cache shows a pod of the set that fulfills a condition, whatever the plan does to it.
+func (v *verdict) cached(is func(*corev1.Pod) bool) bool {
+	for pod := range v.checker.reconcile.View.Cache(apiserver.Pods) {
+		if own, ok := pod.(*corev1.Pod); ok && OwnerOf(own) == v.set.UID && v.selects(own) && is(own) {
+			return true
+		}
+	}
+	return false
+}
+
 // givesUpWithReason checks that a revision is rejected only for what the manager's cache shows: because a user asks for it, or because
 // the deadline has passed and a pod of it is there that does not become available. Gates judge the steps.
 func givesUpWithReason(v *verdict) string {
@@ -65,7 +75,7 @@ func givesUpWithReason(v *verdict) string {
 	failed := func(pod *corev1.Pod) bool {
 		return v.world.Version(pod) == v.world.VersionNamed(is.Name) && pod.DeletionTimestamp == nil && (!v.isAvailable(pod) || pod.Annotations[inPlaceState] != "") && len(pod.Spec.SchedulingGates) == 0
 	}
-	if v.count(failed) == 0 {
+	if !v.cached(failed) {
 		return is.Name + " is rejected, and none of its pods is there and unavailable"
 	}
 	return ""
