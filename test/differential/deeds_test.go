@@ -11,6 +11,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -139,10 +140,11 @@ func bringBack(ctx context.Context, s *side, _ string) error {
 
 func holdPod(ctx context.Context, s *side, place string) error {
 	return s.onPod(ctx, place, func(pod *corev1.Pod) error {
-		if pod.DeletionTimestamp != nil {
-			return nil
+		hold := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer))
+		if err := s.Patch(ctx, pod, hold); !apierrors.IsInvalid(err) {
+			return err
 		}
-		return s.Patch(ctx, pod, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)))
+		return nil // the pod is being deleted
 	})
 }
 
@@ -195,13 +197,18 @@ func unlimitPods(ctx context.Context, s *side, _ string) error {
 }
 
 // takeName makes a pod of another client with the name of an ordinal, if it is free.
+// takeName takes the name of a pod, unless the pod is there or a quota is full.
 func takeName(ctx context.Context, s *side, ordinal string) error {
-	return client.IgnoreAlreadyExists(s.Create(ctx, &corev1.Pod{
+	err := client.IgnoreAlreadyExists(s.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.namespace, Name: s.set.GetName() + "-" + ordinal, Labels: map[string]string{strangerName: "yes"},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "stranger:v1"}}},
 	}))
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 func freeNames(ctx context.Context, s *side, _ string) error {

@@ -99,6 +99,9 @@ func draw(seed uint64) history {
 	if dice.IntN(6) == 0 {
 		h.opening = append(h.opening, "minReady 1")
 	}
+	if h.partner == deployment && seed%3 == 0 {
+		h.opening = append(h.opening, "ordinals")
+	}
 	deck := newDeck(h.partner)
 	for range 2 + dice.IntN(5) {
 		scene := []string{deck.act(dice)}

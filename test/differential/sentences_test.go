@@ -33,7 +33,7 @@ func sentences() []sentence {
 			says: "A StatefulSet stops at a pod that is not ready, and a correction of the template never reaches it. " +
 				"A RollSet replaces such a pod first.",
 			explains: func(p *pair, d difference) bool {
-				return p.isSet() && p.servesNoLess(d) && p.theirs.at(d.scene).stuck(p.wishes[d.scene])
+				return p.isSet() && p.servesNoLess(d) && p.wasStuck(d.scene)
 			},
 		},
 		{
@@ -48,7 +48,8 @@ func sentences() []sentence {
 			says: "A StatefulSet begins no rollout while a pod is not ready. A RollSet begins, and stays within `maxUnavailable`.",
 			explains: func(p *pair, d difference) bool {
 				ours, theirs, w := p.ours.at(d.scene), p.theirs.at(d.scene), p.wishes[d.scene]
-				return p.isSet() && d.point != truth && d.point != rest && !theirs.has(w.image) && ours.has(w.image) &&
+				began := ours.has(w.image) || len(ours.versions) < len(theirs.versions)
+				return p.isSet() && d.point != truth && d.point != rest && !theirs.has(w.image) && began &&
 					ours.low >= int(w.replicas-max(1, w.unavailable)) && theirs.serving < int(w.replicas)
 			},
 		},
@@ -86,6 +87,21 @@ func sentences() []sentence {
 			},
 		},
 		{
+			says: "A member with a stable name goes when surge serves in its place. A Deployment takes pods as soon as `maxUnavailable` allows it.",
+			explains: func(p *pair, d difference) bool {
+				w := p.wishes[d.scene]
+				return w.ordinals && w.surge > 0 && d.point == lowest && d.better == oursBetter
+			},
+		},
+		{
+			says: "A pod with a stable name has a successor when it is gone. A Deployment gives the next pod another name, and need not wait.",
+			explains: func(p *pair, d difference) bool {
+				ours, theirs, gone := p.ours.at(d.scene), p.theirs.at(d.scene), p.count(d.scene, "hold", "mislabel", "lose", "drop")
+				return p.wishes[d.scene].ordinals && gone > 0 && theirs.serving <= ours.serving+gone && theirs.low <= ours.low+gone &&
+					slices.Contains([]string{lowest, resting, versions, rollout, available}, d.point)
+			},
+		},
+		{
 			says: "A StatefulSet whose name is taken makes and deletes no other pod. A RollSet leaves that name aside, and says whose it is.",
 			explains: func(p *pair, d difference) bool {
 				return p.isSet() && p.servesNoLess(d) && p.saw(d.scene, "stranger", "mislabel")
@@ -105,13 +121,16 @@ func (p *pair) servesNoLess(d difference) bool {
 }
 
 // saw reports whether one of the verbs was played before the end of a scene.
-func (p *pair) saw(scene int, words ...string) bool {
-	for _, scene := range p.history.scenes[:min(scene, len(p.history.scenes))] {
-		if slices.ContainsFunc(scene, func(act string) bool { return slices.Contains(words, verbOf(act)) }) {
-			return true
+func (p *pair) saw(scene int, words ...string) bool { return p.count(scene, words...) > 0 }
+
+// count counts how often one of the verbs was played before the end of a scene.
+func (p *pair) count(scene int, words ...string) (n int) {
+	for _, act := range slices.Concat(p.history.scenes[:min(scene, len(p.history.scenes))]...) {
+		if slices.Contains(words, verbOf(act)) {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // bad counts the pods at rest whose template never becomes ready.
@@ -145,4 +164,14 @@ func (s *shot) has(image string) bool {
 // stuck reports whether pods at rest are broken by another template than the one that is wished for.
 func (s *shot) stuck(w wish) bool {
 	return slices.ContainsFunc(s.versions, func(v string) bool { return isBad(v) && !s.has(w.image) })
+}
+
+// wasStuck reports whether the other kind has stopped in or before a scene at pods that are broken by an earlier template.
+func (p *pair) wasStuck(scene int) bool {
+	for i := range scene + 1 {
+		if p.theirs.at(i).stuck(p.wishes[i]) {
+			return true
+		}
+	}
+	return false
 }

@@ -48,6 +48,7 @@ func verbs() map[string]verb {
 		"strategy":    {weight: 1, partners: rolling, edit: func(w *wish, to string) { w.strategy = to }, draw: oneOf("Recreate", "RollingUpdate")},
 		"minReady":    {edit: func(w *wish, to string) { w.minReady = number(to) }},
 		"claims":      {edit: func(w *wish, to string) { w.claims = to }},
+		"ordinals":    {partners: rolling, edit: func(w *wish, _ string) { w.ordinals = true }},
 		"delete":      {weight: 9, deed: deletePod, draw: place},
 		"evict":       {weight: 3, deed: evictPod, draw: place},
 		"unready":     {weight: 4, deed: makeUnready, draw: place},
@@ -85,6 +86,8 @@ type wish struct {
 	replicas, partition, unavailable, surge, minReady int32
 	image, cpu, note, strategy, claims, name          string
 	paused                                            bool
+	// ordinals gives the pods of the RollSet beside a Deployment stable names.
+	ordinals bool
 }
 
 func newWish(partner, name string) wish {
@@ -179,6 +182,9 @@ func (w wish) rollSet(namespace, node string) client.Object {
 	rolling := &set.Spec.UpdateStrategy.RollingUpdate
 	rolling.MaxUnavailable, rolling.MaxSurge = w.limits()
 	rolling.Paused = w.paused
+	if w.ordinals {
+		set.Spec.PodIdentity, set.Spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
+	}
 	if w.partner == deployment {
 		return set
 	}
