@@ -534,6 +534,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod was named as surge, and other surge has just come.
 		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete! 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npodsToDelete\nforge surge=true a\n" +
 			"order rank\nmaxSurge 50%\nsettle", 21881},
+		// An older CRD lacks a field of the status, and two managers write the others in turn.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmanagers 2\n" +
+			"rewrite status selector-\nsettle", 0},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +120,9 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	switch {
 	case byManager && e.Key.Kind == apiserver.RollSets:
 		b.statuses[e.Actor] = within(append(b.statuses[e.Actor], e.At), time.Second)
+		maps.DeleteFunc(b.rewritten, func(what string, _ []time.Time) bool { // what another manager wants now differs from another status
+			return strings.Contains(what, " "+string(apiserver.RollSets)+" ") && !strings.HasPrefix(what, e.Actor+" ")
+		})
 	case byManager:
 		if e.Key.Kind == apiserver.Revisions { // two managers that want different revisions take turns to number theirs as the newest
 			maps.DeleteFunc(b.inARow, func(key apiserver.Key, s streak) bool { return key.Kind == apiserver.Revisions && s.actor != e.Actor })
