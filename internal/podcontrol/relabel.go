@@ -48,9 +48,6 @@ func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
 }
 
-// updater changes the pods of a set in place.
-type updater struct{ *writer }
-
 // labelPatch returns a patch that labels a pod with the revision whose pods it equals, if it still is as it was judged.
 func (w updater) labelPatch(a action.Relabel) ([]byte, error) {
 	labels := map[string]string{v1beta1.RevisionLabel: a.Revision}

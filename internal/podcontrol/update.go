@@ -36,6 +36,9 @@ type change struct {
 	why string
 }
 
+// updater changes the pods of a set in place.
+type updater struct{ *writer }
+
 // changeOf returns the patch that an action asks for.
 func (w updater) changeOf(a action.Action) (c change, err error) {
 	c.action = a

@@ -125,13 +125,13 @@ func (f obstacles) unavailablePod() blocker {
 		return blocker{}
 	}
 	if availableIn(f.snap, ready) > 0 {
-		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds"+f.clock())
+		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds"+f.clockError())
 	}
-	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet"+f.clock())
+	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet"+f.clockError())
 }
 
-// clock says by how much the manager's clock is wrong; empty if it is not. A pod became ready by the clocks of others.
-func (f obstacles) clock() string {
+// clockError says by how much the manager's clock is wrong; empty if it is not. A pod became ready by the clocks of others.
+func (f obstacles) clockError() string {
 	switch ahead := f.snap.ClockAhead; {
 	case ahead > 0:
 		return fmt.Sprintf("; the manager's clock is %s ahead of the API server's: synchronize it", ahead)
