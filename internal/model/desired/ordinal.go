@@ -50,7 +50,7 @@ func (s *State) judge(snap *snapshot.Set, r *snapshot.Replica) {
 	case r.ToReplace() && snap.Paused() && replaceable(snap, r):
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: r.Revision, Named: true})
 	case r.ToReplace() && replaceable(snap, r):
-		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.guardedAt(snap, at(snap, k)), Named: true})
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.guardedAt(snap, at(snap, k)), Named: true, Later: at(snap, k) != r.Revision})
 	case to != r.Revision:
 		s.Excess[r.Revision]++
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})

@@ -39,8 +39,9 @@ type Candidate struct {
 	Replica *snapshot.Replica
 	// To is the name of the wanted revision. It is the replica's own only for a pod that a user named.
 	To string
-	// Named is true for a pod that a user wants replaced, whether its revision is the wanted one or not.
-	Named bool
+	// Named is true for a pod that a user wants replaced, whether its revision is the wanted one or not. Later is true if it is to have
+	// another revision in the end, although its successor may come at its own.
+	Named, Later bool
 }
 
 // State is the difference between a set and its wanted state.
@@ -94,7 +95,7 @@ func (s *State) Moving() (n int) {
 		n += excess
 	}
 	for i := range s.Candidates {
-		if m := &s.Candidates[i]; m.Named && m.To != m.Replica.Revision {
+		if m := &s.Candidates[i]; m.Named && (m.Later || m.To != m.Replica.Revision) {
 			n++
 		}
 	}

@@ -537,6 +537,11 @@ func TestHistoriesAgain(t *testing.T) {
 		// An older CRD lacks a field of the status, and two managers write the others in turn.
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmanagers 2\n" +
 			"rewrite status selector-\nsettle", 0},
+		// A pod on a node that leaves waits for surge, and a policy refuses the template that it is to have.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\non-drain Replace\nsettle\ncordon-node a\nreplicas 1\n" +
+			"orphan 0\nimage app:v1\ndefaults left-out:app:v3\nstorage 1Gi\ndeny-image app:v2\nquota 2\nneighbors 40 0\nquota none\n" +
+			"specify 0\nrestart\ndeny-image app:v3\nquota none\nmanagers 2\nquota none\nclass growing\ndeadline 18\nrewrite pods app-\n" +
+			"podsToDelete\nunspecify 6\nsettle", 4266},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))
