@@ -332,16 +332,17 @@ func (r *resolver) resolveCurrent() {
 }
 
 // current returns the name of the current revision; empty if it is not recorded. The revisions record which was proven last. The
-// status counts where they do not: if none was proven, if the object of the one that it names is lost, or if the proof of that one could
-// not be written, so that its number is higher than that of the last proof.
+// status counts where they do not: if none was proven, if the object of the one that it names is lost and its update revision was not
+// proven since, or if the proof of that one could not be written, so that its number is higher than that of the last proof.
 func (r *resolver) current() string {
 	named := r.Set.Status.CurrentRevision
 	proven, number := r.lastProven()
 	_, ok := r.intact[named]
+	behind := proven != "" && proven == r.Set.Status.UpdateRevision && r.intact[proven].object.Revision == number
 	switch {
 	case r.isAhead(r.Unwritten, number):
 		return r.Unwritten
-	case proven == "" || named != "" && !ok || r.isAhead(named, number):
+	case proven == "" || named != "" && !ok && !behind || r.isAhead(named, number):
 		return named
 	default:
 		return proven

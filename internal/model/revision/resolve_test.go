@@ -478,6 +478,20 @@ func TestCurrentRevision(t *testing.T) {
 	}
 }
 
+// TestProofBeforeStatus prunes the revision that the status still names as current, because the next one is proven. Then the template
+// changes before the status is written.
+func TestProofBeforeStatus(t *testing.T) {
+	t.Parallel()
+	w := rolledOut(t, 2)
+	proven := w.named("app:v2")
+	w.revisions[proven.Name] = revision.Prove(proven)
+	delete(w.revisions, w.named("app:v1").Name)
+	w.image("app:v3")
+	if r := w.settle(t); r.Current.Name != proven.Name || r.Current.Template == nil || r.Unproven {
+		t.Errorf("current is %s with template %v, want %s", r.Current.Name, r.Current.Template, proven.Name)
+	}
+}
+
 // Whatever happens to the record of the update revision, the pods stay at it.
 func TestUpdateRevisionSurvives(t *testing.T) {
 	t.Parallel()
