@@ -57,10 +57,21 @@ type Memory struct {
 	recorded string
 	// unproven is the revision that was never proven, which the API server has confirmed.
 	unproven string
-	// proven is the revision whose proof could not be written.
-	proven string
+	// proven is the revision whose proof was written last, or could not be, as it was then; nil if there is none.
+	proven *appsv1.ControllerRevision
 	// pruned are the versions of revisions that were deleted, by their UIDs. The cache may still show them.
 	pruned map[types.UID]string
+}
+
+// unwritten returns the name of the revision whose proof may not have been written; empty if there is none. A revision that was made or
+// numbered anew since then is another one.
+func (m *Memory) unwritten(all []*appsv1.ControllerRevision) string {
+	for _, seen := range all {
+		if m.proven != nil && seen.UID == m.proven.UID && seen.Revision == m.proven.Revision {
+			return seen.Name
+		}
+	}
+	return ""
 }
 
 // Look holds the revisions of a set during one reconcile.
@@ -81,7 +92,7 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 	if adopted, err := c.adoptNext(ctx, v); adopted || err != nil {
 		return found, adopted, err
 	}
-	in.Unwritten = v.Memory.proven
+	in.Unwritten = v.Memory.unwritten(v.Revisions)
 	for range maxCollisions {
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
@@ -121,7 +132,7 @@ func (c *Control) judgeOnceMore(ctx context.Context, v *Look, found revision.Res
 	}
 	for _, seen := range v.Revisions {
 		if seen.UID == found.Proof.UID {
-			v.Due, v.Memory.proven = append(v.Due, keyOf(backoff.PatchingRevision, seen)), seen.Name
+			v.Due, v.Memory.proven = append(v.Due, keyOf(backoff.PatchingRevision, seen)), seen
 			return c.patch(ctx, v, seen, found.Proof), nil
 		}
 	}

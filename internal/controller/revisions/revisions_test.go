@@ -8,8 +8,11 @@ import (
 	"errors"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,5 +72,19 @@ func TestIsNewest(t *testing.T) {
 				t.Errorf("%d sets with expectations, want %d", unmet, test.unmet)
 			}
 		})
+	}
+}
+
+// TestUnwritten remembers a proof for one object with one number only. The same template may come again later, unproven.
+func TestUnwritten(t *testing.T) {
+	t.Parallel()
+	of := func(uid types.UID, number int64) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: uid}, Revision: number}
+	}
+	m := Memory{proven: of("a", 1)}
+	for seen, want := range map[*appsv1.ControllerRevision]string{of("a", 1): "web-1", of("a", 3): "", of("b", 1): ""} {
+		if got := m.unwritten([]*appsv1.ControllerRevision{seen}); got != want {
+			t.Errorf("%s with number %d: %q, want %q", seen.UID, seen.Revision, got, want)
+		}
 	}
 }
