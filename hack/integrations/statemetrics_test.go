@@ -41,7 +41,7 @@ func stateMetrics(t *testing.T) customresourcestate.Resource {
 func inRollout(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	observed := snapshottest.Parse("random R=3 p=1 mu=2 v1>v2", "a:v1+ b:v1+ c:v2.")
-	report := status.Compute(status.Input{Set: observed, Generation: 3, Plan: plan.Next(observed)})
+	report := status.Compute(status.Input{Snap: observed, Generation: 3, Plan: plan.Next(observed)})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: 3},
 		Spec:       *observed.Spec,

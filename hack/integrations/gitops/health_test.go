@@ -20,10 +20,10 @@ import (
 // overdue returns a set whose rollout makes no progress: it looks the same after an hour.
 func overdue() status.Input {
 	in := inState("random R=2 mu=1 v1>v2", "a:v1+ b:v2.")
-	in.Set.Spec.ProgressDeadlineSeconds = new(int32(600))
+	in.Snap.Spec.ProgressDeadlineSeconds = new(int32(600))
 	before := status.Compute(in)
 	in.Previous, in.Progress = &before.Status, before.Progress
-	in.Set.Now = in.Set.Now.Add(time.Hour)
+	in.Snap.Now = in.Snap.Now.Add(time.Hour)
 	return in
 }
 

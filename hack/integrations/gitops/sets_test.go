@@ -28,7 +28,7 @@ const generation = 3
 // inState returns what the controller knows about a set, in the notation of snapshottest.
 func inState(configuration, state string) status.Input {
 	set := snapshottest.Parse(configuration, state)
-	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
+	return status.Input{Snap: set, Generation: generation, Plan: plan.Next(set)}
 }
 
 // inStep returns a set whose rollout in three steps has come as far as the pods and the gates allow. The controller runs
@@ -49,8 +49,8 @@ func inStep(t *testing.T, configuration, state string, gates map[string]metav1.C
 	}
 	was := &v1beta1.RollSetStatus{}
 	for range 9 {
-		set.Rollout = steps.Plan(steps.Input{Set: set, Status: was})
-		in := status.Input{Set: set, Generation: generation, Plan: plan.Next(set), Previous: was}
+		set.Rollout = steps.Plan(steps.Input{Snap: set, Status: was})
+		in := status.Input{Snap: set, Generation: generation, Plan: plan.Next(set), Previous: was}
 		now := status.Compute(in).Status
 		for name, value := range gates {
 			if c := meta.FindStatusCondition(now.Conditions, name); c != nil {
@@ -71,7 +71,7 @@ func object(t *testing.T, in status.Input) *unstructured.Unstructured {
 	t.Helper()
 	return toUnstructured(t, &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: generation},
-		Spec:       *in.Set.Spec,
+		Spec:       *in.Snap.Spec,
 		Status:     status.Compute(in).Status,
 	})
 }
