@@ -224,7 +224,7 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, difference *apicl
 	return addChecks(mgr)
 }
 
-// addChecks adds what keeps the memory of the manager small, and what tells the kubelet how it is.
+// addChecks adds the runnable that returns memory to the system, and the checks of health and readiness.
 func addChecks(mgr ctrl.Manager) error {
 	return cmp.Or(
 		mgr.Add(footprint.Runnable()),

@@ -53,7 +53,7 @@ type Forecast struct {
 	Film
 }
 
-// Film is what a picture of a forecast shows.
+// Film holds the content of the picture of a forecast.
 type Film struct {
 	// Lanes show what happens to each pod, and Curve the number of pods.
 	Lanes []Lane

@@ -42,7 +42,7 @@ func Losses(snap *snapshot.Set) func(*snapshot.Replica) Loss {
 	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], snap.Now) }
 }
 
-// LeastFirst compares in the order of the rule of loss: negative if a goes before b, positive if after, and never 0 for
+// LeastFirst compares by the rule of loss: negative if a goes before b, positive if after, and never 0 for
 // different pods.
 func LeastFirst(a, b *Loss) int {
 	switch {
@@ -65,7 +65,7 @@ func LeastFirst(a, b *Loss) int {
 	}
 }
 
-// SortByLoss sorts active pods of a set by the order of the rule of loss.
+// SortByLoss sorts active pods of a set by the rule of loss.
 func SortByLoss(snap *snapshot.Set, pods []*snapshot.Replica) {
 	type ranked struct {
 		loss Loss

@@ -338,11 +338,11 @@ func (r *resolver) current() string {
 	named := r.Set.Status.CurrentRevision
 	proven, number := r.lastProven()
 	_, ok := r.intact[named]
-	behind := proven != "" && proven == r.Set.Status.UpdateRevision && r.intact[proven].object.Revision == number
+	provenSince := proven != "" && proven == r.Set.Status.UpdateRevision && r.intact[proven].object.Revision == number
 	switch {
 	case r.isAhead(r.Unwritten, number):
 		return r.Unwritten
-	case proven == "" || named != "" && !ok && !behind || r.isAhead(named, number):
+	case proven == "" || named != "" && !ok && !provenSince || r.isAhead(named, number):
 		return named
 	default:
 		return proven

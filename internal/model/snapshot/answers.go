@@ -11,7 +11,7 @@ import (
 	"rollset.dev/rollset/internal/model/attempt"
 )
 
-// Answers are what the API server answered to earlier writes and questions.
+// Answers holds the API server's answers to earlier writes and dry runs.
 type Answers struct {
 	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
 	// the name. Other identities are not affected.

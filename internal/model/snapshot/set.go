@@ -16,8 +16,8 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built. It is all that planners may know, and
-// its parts say about what. Its methods are the questions that several planners ask, and that concern more than one part.
+// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built. It is all that planners may know.
+// Each embedded part has one subject. The methods of Set are questions that several planners ask, and that concern more than one part.
 type Set struct {
 	Settings
 	Revisions
@@ -68,7 +68,7 @@ type Pods struct {
 	unsteady []*Replica
 }
 
-// Past is what is remembered of pods that are gone.
+// Past holds facts about pods that are gone.
 type Past struct {
 	// Issued is how many ids of its sequence a set with random names has given out, as far as known. Names are not reused:
 	// new pods get ids from that place on.
@@ -90,7 +90,7 @@ type Past struct {
 	FinishedWait time.Duration
 }
 
-// Cluster is what a set needs of the cluster.
+// Cluster holds the storage classes, nodes and disruption budgets that concern a set.
 type Cluster struct {
 	// Classes are the storage classes that the set's claims name, and whether they allow claims to grow. A class that is
 	// not in it does not exist.
@@ -153,7 +153,7 @@ type Judgment struct {
 	UpdateWait
 }
 
-// HookWait is what a pod waits for under the lifecycle hooks of its set.
+// HookWait says what a pod waits for under the lifecycle hooks of its set.
 type HookWait struct {
 	// State is the state of the pod under the hooks; empty if none concerns it. Hook says what it waits for in that state, and
 	// Overdue is true if it has waited for longer than it may. Passed is the hook that it went on without.
@@ -163,7 +163,7 @@ type HookWait struct {
 	Passed  Passed
 }
 
-// UpdateWait is what a pod's last update in place waits for.
+// UpdateWait says what a pod's last update in place waits for.
 type UpdateWait struct {
 	// Progress is the progress of the pod's last update in place, and Waiting what it still waits for; empty if it is done.
 	// Waited is for how long the pod has been ready and has waited for a proof or for a resize, as far as this manager knows.
@@ -218,7 +218,7 @@ type UpdateState struct {
 	Gate    inplace.Gate
 }
 
-// Identity is what distinguishes a replica from the others of its set.
+// Identity distinguishes a replica from the others of its set.
 type Identity struct {
 	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
 	Place int
@@ -229,7 +229,7 @@ type Identity struct {
 	Ordinal int
 }
 
-// Marks are what a pod's labels and annotations say about it.
+// Marks holds what the labels of a pod say about it.
 type Marks struct {
 	// MadeForSurge pods have the mark of surge.
 	MadeForSurge bool

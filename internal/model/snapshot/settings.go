@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/identity"
 )
 
-// Settings are what users ask of a set.
+// Settings holds the spec of a set, and the numbers resolved from it.
 type Settings struct {
 	Name string
 	UID  types.UID
