@@ -233,7 +233,7 @@ func (w *world) start(c *cells) {
 	least := most
 	if w.limited() && !w.quorum { // a quorum that never was does not come about under a limit
 		w.show(c)
-		least = w.snap.Placed()
+		least = min(w.snap.Placed(), most)
 	}
 	for reached := least; reached <= most; reached++ {
 		sorted := *c

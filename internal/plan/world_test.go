@@ -216,7 +216,7 @@ func (w *world) show(c *cells) {
 func (w *world) view(s state) cells {
 	c := s.unpack()
 	w.show(&c)
-	w.snap.Reached = max(s.reached(), w.snap.Placed())
+	w.snap.Reached = max(s.reached(), min(w.snap.Placed(), w.snap.Limits.Replicas))
 	w.remember()
 	return c
 }
@@ -224,7 +224,7 @@ func (w *world) view(s state) cells {
 // remember lets all places without an active pod be those of moves. States do not show which of them are.
 func (w *world) remember() {
 	w.snap.Replacing = nil
-	w.snap.Unseen = w.snap.Limits.Replicas - w.snap.Placed()
+	w.snap.Unseen = max(0, w.snap.Limits.Replicas-w.snap.Placed())
 	if !w.snap.Ordinal() || w.snap.Paused() {
 		return
 	}

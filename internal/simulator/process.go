@@ -66,6 +66,9 @@ const SameTime = time.Millisecond
 // what is to be done. More are a hot loop.
 const maxRepeats = 8
 
+// maxPause is how far apart they are at most. Between those of a busy manager, the time to ask again passes.
+const maxPause = time.Second
+
 // repeat counts the reconciles of a set in a row that asked for another one at once. The last one was at a time.
 type repeat struct {
 	count int
@@ -183,6 +186,9 @@ func (p *Process) countRepeats(set reconcile.Request, after time.Duration) error
 	switch {
 	case after <= 0, after >= SameTime:
 		delete(p.repeats, set)
+		return nil
+	case now.Sub(last.at) > maxPause:
+		p.repeats[set] = repeat{count: 1, at: now}
 		return nil
 	case now.After(last.at):
 		last = repeat{count: last.count + 1, at: now}

@@ -30,8 +30,8 @@ type budget struct {
 	// which no pod in service is disturbed.
 	surging    int
 	surgeComes bool
-	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1.
-	limit int
+	// pods and surge are how many pods stay or are created, and how many of them are marked as surge. moves is how many are moved now.
+	pods, surge, moves int
 	// unavailable counts, for each revision, the unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone. missing counts the other places without a pod: they hold back healthy pods only.
 	unavailable, missing map[string]int
@@ -79,7 +79,7 @@ func newBudget(snap *snapshot.Set, w *desired.State, scaling action.Plan) budget
 		slices.SortFunc(since, time.Time.Compare)
 	}
 	created, surge := b.countCreated(w, scaling)
-	b.limit = w.GuardLimit(snap, pods+created, surging+surge)
+	b.pods, b.surge = pods+created, surging+surge
 	return b
 }
 
@@ -196,7 +196,17 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 
 // guards reports whether too many pods are unavailable at the revision of a move.
 func (b *budget) guards(m desired.Candidate) bool {
-	return b.against(m) >= b.limit
+	return b.against(m) >= b.limit(m)
+}
+
+// limit returns how many pods at a revision may be unavailable while one more is moved to it, at least 1. A healthy pod moves only as
+// far as others stand in for it. A broken one moves freely, and must have a place there.
+func (b *budget) limit(m desired.Candidate) int {
+	moved := 0
+	if m.Replica.OutOfService() {
+		moved = b.moves + 1
+	}
+	return b.state.GuardLimit(b.snap, b.pods, b.surge, moved)
 }
 
 // waits returns for how long a broken pod has its chance to become ready where it is. One whose gate is closed has none: its move has
@@ -223,12 +233,12 @@ func (b *budget) against(m desired.Candidate) int {
 // passes reports whether a broken pod passes the guard, because no pod of the set has been available for a while, and the
 // guard has held for as long.
 func (b *budget) passes(m desired.Candidate) bool {
-	held := b.unreadySince[m.To]
-	if b.guardYieldsAt.IsZero() || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < b.limit {
+	held, limit := b.unreadySince[m.To], b.limit(m)
+	if b.guardYieldsAt.IsZero() || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < limit {
 		return false
 	}
 	at := b.guardYieldsAt
-	if since := held[b.limit-1].Add(snapshot.Patience); since.After(at) {
+	if since := held[limit-1].Add(snapshot.Patience); since.After(at) {
 		at = since
 	}
 	left := at.Sub(b.snap.Now)
@@ -272,6 +282,7 @@ func (b *budget) members() int { return b.Available - b.surging }
 // spend takes a move into account.
 func (b *budget) spend(m desired.Candidate) {
 	b.unavailable[m.To]++
+	b.moves++
 	b.Spend(m.Replica)
 	if m.Replica.Available {
 		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)

@@ -237,7 +237,7 @@ func (v *mover) refuses(m desired.Candidate, how method) action.HoldKind {
 	case v.domains.refuses(m):
 		return action.HeldByDomain
 	case how.gentle() && !m.Replica.OutOfService():
-		if v.budget.unavailable[m.To] >= v.budget.limit {
+		if v.budget.unavailable[m.To] >= v.budget.limit(m) {
 			return action.HeldByGuard
 		}
 		if v.resizing[m.To] >= v.snap.Limits.AtOnce() {

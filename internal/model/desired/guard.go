@@ -31,11 +31,16 @@ type guard struct {
 	moreSurge int
 }
 
-// GuardLimit returns how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
-// top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
-// marked as surge.
-func (s *State) GuardLimit(snap *snapshot.Set, pods, surging int) int {
-	return max(1, snap.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-snap.Limits.Replicas)))
+// GuardLimit returns how many pods at a revision may be unavailable once a number of others have moved to it, at least 1. Surge pods come
+// on top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
+// marked as surge. Without marks, each pod that moves ends one of the surge. Until the update revision works, there would be no place for
+// it, and its successor would come at the current revision again.
+func (s *State) GuardLimit(snap *snapshot.Set, pods, surging, moved int) int {
+	surge := s.Surge
+	if !snap.GivesBack() && !s.works {
+		surge = min(surge, s.due-moved)
+	}
+	return max(1, snap.Limits.MaxUnavailable+max(surging, min(surge, pods-snap.Limits.Replicas)))
 }
 
 // watch counts the pods that the guard counts.
@@ -67,7 +72,7 @@ func (s *State) watch(snap *snapshot.Set) {
 		s.allowed, s.moreSurge = math.MaxInt, math.MaxInt
 		return
 	}
-	unavailable, limit := s.Unavailable[snap.Update.Name], s.GuardLimit(snap, snap.Active()-len(s.Going), surging)
+	unavailable, limit := s.Unavailable[snap.Update.Name], s.GuardLimit(snap, snap.Active()-len(s.Going)+emptied(snap), surging, 0)
 	s.Holds = unavailable >= limit
 	s.allowed = max(0, limit-unavailable)
 	s.moreSurge = snap.Limits.MaxUnavailable + s.Surge - (unavailable - serving)
@@ -92,8 +97,12 @@ func moved(snap *snapshot.Set, id string) bool {
 	return taken && revision != snap.Current.Name
 }
 
-// emptied returns how many of the places without a pod of a set with random names were emptied by a move.
+// emptied returns how many of the places without a pod of a set with random names were emptied by a move. Their pods were counted when
+// the guard let them go.
 func emptied(snap *snapshot.Set) (n int) {
+	if snap.Ordinal() {
+		return 0
+	}
 	for id := range snap.Replacing {
 		if moved(snap, id) {
 			n++

@@ -21,9 +21,10 @@ func random(snap *snapshot.Set) *State {
 	s := comparison{snap: snap, pods: count(snap)}
 	misplaced := s.excess()
 	named := s.countNamed()
-	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, misplaced+named)
+	s.due = misplaced + named
+	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, s.due)
 	useful, spent := s.countSurge()
-	standIns := s.standIns(useful + spent)
+	standIns := StandIns(snap)
 	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
 	above := useful + spent + max(standIns, s.pods.active+s.pods.held-snap.Limits.Replicas)
 	surge := min(s.Surge, max(0, misplaced-s.broken())+named) - above
@@ -48,14 +49,24 @@ type comparison struct {
 	pods census
 }
 
-// standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
+// StandIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
 // and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template. Pods with a
 // mark are part of maxSurge.
-func (s *comparison) standIns(marked int) int {
-	if s.snap.GivesBack() || !guarded(s.snap) || yielded(s.snap, yieldsAt(s.snap)) {
+func StandIns(snap *snapshot.Set) int {
+	if snap.GivesBack() || !guarded(snap) || yielded(snap, yieldsAt(snap)) {
 		return 0
 	}
-	return max(0, min(s.snap.Limits.MaxSurge-marked, s.pods.starting-s.snap.Limits.MaxUnavailable))
+	marked, starting := 0, 0
+	for r := range snap.Unsteady() {
+		switch {
+		case r.Pod == nil || r.Terminating:
+		case r.Surge:
+			marked++
+		case r.Active() && !r.ToReplace() && r.Revision == snap.Update.Name && !r.Available:
+			starting++
+		}
+	}
+	return max(0, min(snap.Limits.MaxSurge-marked, starting-snap.Limits.MaxUnavailable))
 }
 
 // excess counts the pods of each revision that must be replaced. misplaced is how many others may come in their place.
@@ -85,8 +96,6 @@ type census struct {
 	// active is how many pods are active. held is how many others hold a place: finished ones until they are deleted, and
 	// terminating ones whose claims their successor is to use.
 	active, held int
-	// starting is how many active pods at the update revision are not available.
-	starting int
 }
 
 // count counts the pods of a set with random names.
@@ -101,7 +110,7 @@ func count(snap *snapshot.Set) census {
 		case r.Surge:
 		case r.Active():
 			pods.active++
-			pods.add(snap, r)
+			pods.add(r)
 		case holdsPlace(snap, r):
 			pods.held++
 		}
@@ -116,14 +125,11 @@ func count(snap *snapshot.Set) census {
 }
 
 // add counts an active pod by its revision.
-func (m *census) add(snap *snapshot.Set, r *snapshot.Replica) {
+func (m *census) add(r *snapshot.Replica) {
 	if r.ToReplace() {
 		return
 	}
 	m.have[r.Revision]++
-	if r.Revision == snap.Update.Name && !r.Available {
-		m.starting++
-	}
 	if r.Broken() && !r.Updating {
 		m.broken[r.Revision]++
 	}

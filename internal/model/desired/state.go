@@ -62,6 +62,8 @@ type State struct {
 	Excess, Short map[string]int
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
+	// due is how many pods of a set with random names are to be moved or replaced, and are missed meanwhile. Each may have one of surge.
+	due int
 	// Rests is true while surplus pods are being deleted. It is false until scaling has been planned.
 	Rests bool
 

@@ -426,8 +426,8 @@ func (p *Pods) Active() int {
 	return n
 }
 
-// Placed counts the pods that hold a place of spec.replicas and are not being deleted: active and finished ones, without surge
-// pods that are deleted again and ordinals that are not in use.
+// Placed counts the pods that hold a place and are not being deleted: active and finished ones, without marked surge and ordinals that
+// are not in use. There are more than spec.replicas if some are surge without a mark.
 func (s *Set) Placed() int {
 	n := s.allSteady()
 	for r := range s.Unsteady() {
@@ -435,5 +435,5 @@ func (s *Set) Placed() int {
 			n++
 		}
 	}
-	return min(n, s.Limits.Replicas)
+	return n
 }

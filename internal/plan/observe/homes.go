@@ -102,7 +102,7 @@ func (o homes) leftWithout(there map[string]bool) (gone []string) {
 		}
 	}
 	slices.Sort(gone)
-	return gone[:min(o.snap.Limits.Replicas-o.snap.Placed(), len(gone))]
+	return gone[:min(max(0, o.snap.Limits.Replicas-o.snap.Placed()), len(gone))]
 }
 
 // inUse reports whether the set uses the ordinal that an identity stands for.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
 )
 
 // Planned remembers which pods a plan takes so that successors come at a revision.
@@ -51,7 +52,8 @@ func (o *observer) replacing() map[string]string {
 	}
 	maps.DeleteFunc(taken, func(id, _ string) bool { return o.snap.Ordinal() && !homes{o}.inUse(id) })
 	ids := slices.Sorted(maps.Keys(taken))
-	for _, id := range ids[min(len(ids), o.snap.Limits.Replicas-o.snap.Placed()):] {
+	vacant := max(0, o.snap.Limits.Replicas+desired.StandIns(o.snap)-o.snap.Placed())
+	for _, id := range ids[min(len(ids), vacant):] {
 		delete(taken, id)
 	}
 	maps.Copy(next, taken)

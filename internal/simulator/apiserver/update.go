@@ -50,14 +50,14 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
 			field.NewPath("metadata", "uid"), uid, "field is immutable")})
 	}
-	keepServerSide(old, obj)
-	isolate(w, old, obj)
-	admitter{s}.bound(w, obj)
-	truncateTimes(obj)
-	setGeneration(w, old, obj)
 	if err := (admitter{s}).admit(&w, obj); err != nil {
 		return nil, err
 	}
+	keepServerSide(old, obj)
+	isolate(w, old, obj) // policies change no more than the client may
+	admitter{s}.bound(w, obj)
+	truncateTimes(obj)
+	setGeneration(w, old, obj)
 	if err := (admitter{s}).mayGrow(w, old, obj); err != nil {
 		return nil, err
 	}

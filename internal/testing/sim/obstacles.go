@@ -74,7 +74,7 @@ func (p policy) words() []string {
 // nothing else is.
 func (w *World) checkNamed() error {
 	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || w.untold(set) {
+	if set == nil || set.DeletionTimestamp != nil || w.untold(set) || w.checker.InConflict() {
 		return nil
 	}
 	lacks := w.Lacks(set)
@@ -111,13 +111,14 @@ func (w *World) checkNamed() error {
 	return fmt.Errorf("no condition names what is in the way (%s); Ready: %s", strings.Join(what, ", "), ready.Message)
 }
 
-// untold reports whether no manager can write the status, or one whose clock differs may take pods for available.
+// untold reports whether no manager can write the status or what is proven, or one whose clock differs may take pods for available.
 func (w *World) untold(set *v1beta1.RollSet) bool {
 	if slices.ContainsFunc(w.Managers, func(m *Manager) bool { return m.Skew != 0 }) {
 		return true
 	}
 	status := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.KeyOf(set), Subresource: "status"}
-	return slices.ContainsFunc(w.policies, func(p policy) bool { return p.refuses(status) })
+	proof := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.Key{Kind: apiserver.Revisions, Namespace: set.Namespace, Name: set.Status.CurrentRevision}}
+	return slices.ContainsFunc(w.policies, func(p policy) bool { return p.refuses(status) || p.refuses(proof) })
 }
 
 // hasOtherReasons reports whether the set may lack something although nothing in the cluster is in its way.

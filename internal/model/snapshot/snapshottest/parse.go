@@ -73,7 +73,7 @@ func Parse(config, state string) *snapshot.Set {
 	}
 	FindNone(snap)
 	snap.Reached = min(max(snap.Reached, snap.Placed()), snap.Limits.Replicas)
-	snap.Unseen = snap.Reached - snap.Placed()
+	snap.Unseen = max(0, snap.Reached-snap.Placed())
 	return snap
 }
 

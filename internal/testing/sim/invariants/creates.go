@@ -47,6 +47,9 @@ func (c *creates) note(w apiserver.Write, err error) {
 	}
 }
 
+// InConflict reports whether the last try to create a pod met a conflict. No status tells that, because it is tried again at once.
+func (c *Checker) InConflict() bool { return len(c.creates.conflicts) > 0 }
+
 // end closes the reconcile of a manager.
 func (c *creates) end(manager string) {
 	if c.tried > 0 {

@@ -279,8 +279,8 @@ func keepsTheGood(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	begun := v.count(func(pod *corev1.Pod) bool { // a hook let them go on; they were judged when they were prepared
-		return v.stays(pod) && v.world.Version(pod) == update && v.changed(pod) && !v.isAvailable(pod)
+	begun := v.count(func(pod *corev1.Pod) bool { // those that a hook let go on were judged when they were prepared; those below the partition go back
+		return v.stays(pod) && v.world.Version(pod) == update && (v.changed(pod) || v.belowPartition(pod, l)) && !v.isAvailable(pod)
 	})
 	if broken, limit := v.brokenAt(update, l)-begun, max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
 		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
@@ -314,6 +314,11 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 		return v.stays(pod) && (v.isAvailable(pod) || v.now.Sub(since) < time.Minute)
 	})
 	return pod != nil && !mayServe(pod) && served == 0 && stuck >= limit
+}
+
+// belowPartition reports whether a pod has an ordinal below the partition, so that it goes back to the current revision.
+func (v *verdict) belowPartition(pod *corev1.Pod, l Limits) bool {
+	return v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity && slices.Index(v.inUse(), v.ordinalByName(pod)) < l.Partition && !v.outside(pod)
 }
 
 // movesSilently reports whether the write moves a pod in place and leaves its images.
