@@ -143,6 +143,16 @@ func (s *step) planned() int {
 	return len(s.plan.Actions)
 }
 
+// plannedSurge returns how many pods of surge the plan creates that are deleted again.
+func (s *step) plannedSurge() (n int) {
+	for _, a := range s.plan.Actions {
+		if c, ok := a.(action.Create); ok && c.Surge {
+			n++
+		}
+	}
+	return n
+}
+
 // decidesMore reports whether the plan for other pods depends on an action.
 func decidesMore(a action.Action) bool {
 	verbs := []attempt.Verb{attempt.Adopting, attempt.Releasing, attempt.Relabeling, attempt.Unmarking, attempt.Preflighting}
@@ -198,6 +208,7 @@ func (r *Reconciler) remember(s *step) {
 	}
 	s.rememberPreflights(s.result.Preflights)
 	if s.result.Creates.Done > 0 {
+		s.snap.Reached = s.memory.seen.Made(s.result.Creates.Done - s.plannedSurge())
 		s.rememberMade()
 	}
 	s.names.remember(s.result.Blocked)

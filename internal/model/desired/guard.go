@@ -144,13 +144,15 @@ func (g *guard) admitted(snap *snapshot.Set, wanted, moved int) int {
 }
 
 // admit gives the current revision to the places of ordinals that may not come at the update revision. Those that a move emptied may
-// come first.
+// come first, but before one whose pod the API server refuses, which is not on its way.
 func (s *State) admit(snap *snapshot.Set) {
-	var wanted, others, lower []*Place
+	var wanted, refused, others, lower []*Place
 	for i := range s.Places {
 		switch place := &s.Places[i]; {
 		case place.Revision != snap.Update.Name:
-		case moved(snap, place.ID) || snap.RefusesCreate(place.ID):
+		case snap.RefusesCreate(place.ID):
+			refused = append(refused, place)
+		case moved(snap, place.ID):
 			wanted = append(wanted, place)
 		case s.blocks(snap, place.Ordinal):
 			lower = append(lower, place)
@@ -159,6 +161,7 @@ func (s *State) admit(snap *snapshot.Set) {
 		}
 	}
 	slices.Reverse(lower)
+	wanted = append(wanted, refused...)
 	n := min(s.admitted(snap, len(wanted)+len(others)+len(lower), len(wanted)), len(wanted)+max(len(others), snap.Unseen))
 	for i, place := range slices.Concat(wanted, others, lower) {
 		if i >= n {

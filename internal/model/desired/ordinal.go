@@ -72,7 +72,7 @@ func (s *State) findPlaces(snap *snapshot.Set, taken map[int]bool) {
 		}
 		if !taken[k] {
 			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(snap, at(snap, k))}
-			if revision, ok := snap.Replacing[place.ID]; ok && snap.Paused() {
+			if revision, ok := owed(snap, place.ID); ok {
 				place.Revision = revision
 			}
 			place.Wanted = place.Revision

@@ -344,8 +344,8 @@ func (s *comparison) fill(atCurrent, surge, above int) {
 			wanted = s.snap.Current.Name
 		}
 		wanted = comesBackAt(s.snap, wanted)
-		if owed, ok := replaced(s.snap, id, i); ok && i < missing && s.snap.Paused() {
-			wanted = owed
+		if revision, ok := owed(s.snap, replaced(s.snap, id, i)); ok && i < missing {
+			wanted = revision
 		}
 		if s.snap.Paused() && i >= missing {
 			wanted = s.named(above+i-missing, wanted)
@@ -371,11 +371,11 @@ func (s *State) named(n int, otherwise string) string {
 	return otherwise
 }
 
-// replaced returns the revision of the pod that the i-th missing pod replaces in a pause: of the same identity, or of another if
-// identities do not come back.
-func replaced(snap *snapshot.Set, id string, i int) (revision string, ok bool) {
-	if revision, ok = snap.Replacing[id]; ok || snap.HasClaims() || i >= len(snap.Replacing) {
-		return revision, ok
+// replaced returns the identity of the pod that the i-th missing pod replaces in a pause: its own, or another if identities do not come
+// back.
+func replaced(snap *snapshot.Set, id string, i int) string {
+	if _, ok := snap.Replacing[id]; ok || snap.HasClaims() || i >= len(snap.Replacing) {
+		return id
 	}
-	return snap.Replacing[slices.Sorted(maps.Keys(snap.Replacing))[i]], true
+	return slices.Sorted(maps.Keys(snap.Replacing))[i]
 }

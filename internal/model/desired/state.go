@@ -126,7 +126,7 @@ func (s *State) ComesBackAt(snap *snapshot.Set, r *snapshot.Replica) (revision s
 	case !used:
 		return "", false
 	}
-	if revision, ok := snap.Replacing[r.ID]; ok && snap.Paused() {
+	if revision, ok := owed(snap, r.ID); ok {
 		return revision, true
 	}
 	revision = s.guardedAt(snap, at(snap, k))
@@ -182,6 +182,12 @@ func obtainable(snap *snapshot.Set, revision string) string {
 		return snap.Update.Name
 	}
 	return revision
+}
+
+// owed returns the revision at which the successor of an identity's pod comes in a pause: that of the pod, unless its template is lost.
+func owed(snap *snapshot.Set, id string) (revision string, ok bool) {
+	revision, ok = snap.Replacing[id]
+	return revision, ok && snap.Paused() && snap.Known[revision].Template != nil
 }
 
 // replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it is replaced at its own revision,

@@ -17,9 +17,16 @@ func (o *observer) reached() int {
 		m.reached = min(m.reached, int(*r))
 	}
 	if m.reached < o.snap.Limits.Replicas {
-		placed := o.snap.Placed() + len(o.snap.Leaving) // one that is released had a place until now
-		m.reached = max(m.reached, min(placed, o.snap.Limits.Replicas))
+		m.placed, m.wanted = o.snap.Placed()+len(o.snap.Leaving), o.snap.Limits.Replicas // one that is released had a place until now
+		m.reached = max(m.reached, min(m.placed, m.wanted))
 	}
+	return m.reached
+}
+
+// Made remembers that new pods were made beside those of the last look, some of which may have been deleted for their successors at the
+// same time. It returns how many pods the set has had at once.
+func (m *Memory) Made(pods int) (reached int) {
+	m.reached = max(m.reached, min(m.placed+pods, m.wanted))
 	return m.reached
 }
 

@@ -542,6 +542,33 @@ func TestHistoriesAgain(t *testing.T) {
 			"orphan 0\nimage app:v1\ndefaults left-out:app:v3\nstorage 1Gi\ndeny-image app:v2\nquota 2\nneighbors 40 0\nquota none\n" +
 			"specify 0\nrestart\ndeny-image app:v3\nquota none\nmanagers 2\nquota none\nclass growing\ndeadline 18\nrewrite pods app-\n" +
 			"podsToDelete\nunspecify 6\nsettle", 4266},
+		// Each pod that could be deleted is denied, and a hook has prepared the last one.
+		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nrefuse delete pods forbidden\nsettle", 0},
+		// A lost pod came at the current revision. To move it would leave no room for its successor at the update revision.
+		{"replicas 3\nsettle\nhook preNormal! 30 Hold\nimage app:v2\nforge surge=true b\nmaxSurge 4\nsettle", 0},
+		// A member that was refused takes no turn of one that a move has emptied.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\ndomains zone\nmaxUnavailable 2\nsettle\n" +
+			"steps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 4\nsettle", 3353},
+		// A pause would bring a pod back at a revision whose template is lost.
+		{"claims data\non-drain Replace\nsettle\ncordon-node a\nsettle\npaused true\nforget-update\nimage app:v2-again", 23},
+		// The same for random names.
+		{"replicas 3\nsettle\npolicy Recreate\nhook inPlaceUpdate! 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npodsToDelete a\n" +
+			"expensive a\npaused true\nrestart\nforget", 524},
+		// A pod is added while another is recreated, so that the set never had all its pods at once.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\norphan 12345\n" +
+			"image app:v2\nmaxUnavailable 3\norphan xpb4r", 415},
+		// A pod below the partition goes back while one above it comes.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preNormal 1 Proceed\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nbusy 5s\nreplicas 2\npartition 1\nsettle", 0},
+		// A policy cannot change labels by a resize.
+		{"replicas 3\nclaims data\non-drain Replace\nsettle\ncordon-node a\nrewrite pods app=other\nresize 300m a 0", 1048576},
+		// The note that a revision is proven is refused.
+		{"run 2s\npartition 2\nrefuse patch revision conflict\nimage app:v3-bare\nsettle", 1},
+		// A status says what it said a moment ago, with another one between.
+		{"replicas 3\npolicy InPlaceIfPossible\nrewrite status selector-\nquota 2\nsettle", 1},
+		// Of two pods that go in one second, one leaves no place, and nobody knows which.
+		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ncordon-node a\n" +
+			"defaults written\npodsToDelete b c d\nforget-claims\norphan 12345\nonStepFailed Rollback\nimage app:v1", 601404},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -6,6 +6,7 @@ package invariants
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ type places struct {
 	// served are the pods that each manager has seen available since it started, and atWork is the manager that looks.
 	served map[string]map[types.UID]bool
 	atWork string
+	// dropped is the second in which a place was last dropped.
+	dropped time.Time
 	// bound are the pods that the manager at work has seen on a node.
 	bound map[types.UID]bool
 }
@@ -109,7 +112,7 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 	stands := after != nil && after.DeletionTimestamp == nil && OwnerOf(after) == set.UID
 	switch {
 	case stood && !stands:
-		p.leaves(before, e.Version)
+		p.leaves(before, e)
 	case stands && before == nil && c.managers[e.Actor]:
 		p.takes(c, e.Actor, set, after)
 	case stands && IsAvailable(after, set.Spec.MinReadySeconds, c.world.now()):
@@ -117,11 +120,11 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 			p.settled[after.UID] = e.Version
 		}
 	}
-	p.forget(c.world, set)
+	p.forget(c.world, set, e.At)
 }
 
 // forget drops the oldest vacancies when fewer pods are missing than there are: a scale-down has done without them.
-func (p *places) forget(world *Cluster, set *v1beta1.RollSet) {
+func (p *places) forget(world *Cluster, set *v1beta1.RollSet, now time.Time) {
 	if len(p.vacant) == 0 {
 		return
 	}
@@ -131,11 +134,13 @@ func (p *places) forget(world *Cluster, set *v1beta1.RollSet) {
 			missing--
 		}
 	}
-	p.vacant = p.vacant[max(0, len(p.vacant)-max(0, missing)):]
+	if n := max(0, len(p.vacant)-max(0, missing)); n > 0 {
+		p.vacant, p.dropped = p.vacant[n:], now.Truncate(time.Second)
+	}
 }
 
 // leaves notes that the place of a pod becomes vacant.
-func (p *places) leaves(pod *corev1.Pod, version int64) {
+func (p *places) leaves(pod *corev1.Pod, e *apiserver.Entry) {
 	home, moved := p.home(pod)
 	added := p.adds(pod)
 	delete(p.homes, pod.UID)
@@ -143,10 +148,12 @@ func (p *places) leaves(pod *corev1.Pod, version int64) {
 	switch {
 	case pod.Labels[v1beta1.SurgeLabel] == "true", added:
 		return
+	case e.At.Truncate(time.Second).Equal(p.dropped): // the one that was dropped may have the place, and this one not
+		home = ""
 	case p.bound[pod.UID] && !moved:
 		home = domainOf(pod, p.key)
 	}
-	p.vacant = append(p.vacant, vacancy{apiserver.KeyOf(pod), pod.UID, home, version})
+	p.vacant = append(p.vacant, vacancy{apiserver.KeyOf(pod), pod.UID, home, e.Version})
 }
 
 // takes notes that a pod was created: in a vacant place, or beside all others.

@@ -73,6 +73,11 @@ func (b *bounds) forgetRewritten() {
 func (b *bounds) rewrite(w apiserver.Write, generation int64, now time.Time) string {
 	if w.Verb == apiserver.Patch {
 		what := rewrittenBy(w, generation)
+		if w.Key.Kind == apiserver.RollSets { // a status that differs from the last one may be that of before
+			maps.DeleteFunc(b.rewritten, func(other string, _ []time.Time) bool {
+				return other != what && strings.HasPrefix(other, w.Actor+" ") && strings.Contains(other, " "+string(apiserver.RollSets)+" ")
+			})
+		}
 		b.rewritten[what] = within(append(b.rewritten[what], now), rewrittenRest)
 		if n := len(b.rewritten[what]); n > maxRewritten {
 			return fmt.Sprintf("I10 hot loop: %s was changed by admission %d times in %s", what, n, rewrittenRest)
