@@ -186,7 +186,8 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
 		beginning := rapid.OneOf(among("", aged, midstep, aged+midroll, zonal, zonal+midstep, drained, budgeted, drained+budgeted), midwait())
 		ending := among("", "", "\nsettle").Draw(t, "ending")
-		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n") + ending
+		past := among("", "", "", forgetful).Draw(t, "past")
+		return preface.Draw(t, "preface") + "\n" + past + beginning.Draw(t, "beginning") + strings.Join(lines, "\n") + ending
 	})
 }
 
@@ -198,6 +199,9 @@ const budgeted = "budget Auto\nsettle\n"
 
 // drained has pods on nodes that leave.
 const drained = "on-drain Replace\nsettle\ncordon-node a\n"
+
+// forgetful keeps no revision that it does not need.
+const forgetful = "history 0\n"
 
 // aged has claims that are old enough to be deleted once no pod needs them.
 const aged = "settle\nrun 1m\n"
