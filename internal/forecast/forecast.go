@@ -147,23 +147,25 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 		return f, nil
 	}
 	around.Kubelet, around.Refuses = newPodKubelet(pods, times, good.set.Status.UpdateRevision, in.Now), schedulerOf(pods)
-	bad, err := simulate(ctx, in, around)
-	if err != nil {
+	if f.IfBroken, err = broken(ctx, in, around, good); err != nil {
 		return nil, err
 	}
-	f.IfBroken = broken(in, good, bad)
 	return f, nil
 }
 
 // broken returns what a change does if the new pods never become ready, given a run in which they do.
-func broken(in Input, good, bad *run) (b IfBroken) {
+func broken(ctx context.Context, in Input, around Surroundings, good *run) (b IfBroken, err error) {
+	bad, err := simulate(ctx, in, around)
+	if err != nil {
+		return b, err
+	}
 	b.StopsAt = bad.waitsFor()
 	_, b.LowestAvailable, _ = curve(bad.lanes)
 	b.BrokenPods = brokenOf(bad, good.set.Status.UpdateRevision)
 	if in.After.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		b.BrokenPods = append(b.BrokenPods, missing(good.lanes, bad.lanes)...)
 	}
-	return b
+	return b, nil
 }
 
 // isOf reports whether the set with a UID controls a pod.

@@ -39,15 +39,22 @@ func (c *Checker) again(w apiserver.Write, err error) string {
 	}
 	recent := func(t time.Time) bool { return !t.IsZero() && c.world.now().Sub(t) < answerTimeout }
 	pod := c.world.Store.Get(w.Key)
-	switch p := w.DeleteOptions.Preconditions; {
-	case w.Verb == apiserver.Create && err == nil:
-		before.created[creation{pod.GetUID(), OwnerOf(pod)}] = c.world.now()
-	case w.Verb == apiserver.Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(OwnerOf(pod)) && recent(before.created[creation{pod.GetUID(), OwnerOf(pod)}]):
-		return "I11 again: " + w.Key.Name + " is created by who created it before"
-	case w.Verb == apiserver.Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
-		return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
-	case w.Verb == apiserver.Delete && err == nil && p != nil && p.UID != nil:
-		before.deleted[*p.UID] = c.world.now()
+	if w.Verb == apiserver.Create && pod != nil {
+		made := creation{pod.GetUID(), OwnerOf(pod)}
+		switch {
+		case err == nil:
+			before.created[made] = c.world.now()
+		case apierrors.IsAlreadyExists(err) && c.works(made.set) && recent(before.created[made]):
+			return "I11 again: " + w.Key.Name + " is created by who created it before"
+		}
+	}
+	if p := w.DeleteOptions.Preconditions; w.Verb == apiserver.Delete && p != nil && p.UID != nil {
+		switch {
+		case recent(before.deleted[*p.UID]):
+			return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
+		case err == nil:
+			before.deleted[*p.UID] = c.world.now()
+		}
 	}
 	return ""
 }

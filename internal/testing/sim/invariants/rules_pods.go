@@ -108,13 +108,7 @@ func mayServe(pod *corev1.Pod) bool {
 // available ones among those that stay. A ready pod that is not available yet counts as unavailable.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
-	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1beta1.LifecyclePreparingDelete) {
-		return ""
-	}
-	if !mayServe(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) || v.changed(pod) {
-		return ""
-	}
-	if v.set.Spec.UpdateStrategy.Type == v1beta1.RecreateStrategy || v.outside(pod) && !v.surges(pod) {
+	if v.set == nil || pod == nil || !v.costsService(pod) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
@@ -135,6 +129,19 @@ func withinBudget(v *verdict) string {
 		return fmt.Sprintf("%d available pods left, at least %d-%d wanted", left, l.Replicas, l.maxUnavailable)
 	}
 	return ""
+}
+
+// costsService reports whether a write deletes a pod that may serve and stays, or prepares it for that. Pods that are out of service for
+// an update or a hook were judged before, and Recreate deletes all at once.
+func (v *verdict) costsService(pod *corev1.Pod) bool {
+	switch {
+	case !v.deletesPod() && !v.prepares(v1beta1.LifecyclePreparingDelete):
+		return false
+	case !mayServe(pod), IsUpdating(pod), restarts(pod), v.heldBack(pod), v.prepared(pod), v.changed(pod):
+		return false
+	default:
+		return v.set.Spec.UpdateStrategy.Type != v1beta1.RecreateStrategy && (!v.outside(pod) || v.surges(pod))
+	}
 }
 
 // membersLeft counts the available members without one.
