@@ -94,6 +94,9 @@ func (d origins) open() (homes []snapshot.Domain) {
 			continue
 		}
 		home := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
+		if inherited, known, counts := d.snap.Home(r, d.spec.LabelKey); known && counts { // of one that was never available
+			home = inherited
+		}
 		if replaced[home] > 0 {
 			replaced[home]--
 			others = append(others, home)

@@ -25,6 +25,8 @@ const (
 	// LongestTrouble is the longest wait after a failure that is not about the attempt.
 	LongestTrouble = 30 * time.Second
 	Longest        = 5 * time.Minute
+	// Forgotten is when a failure no longer says anything about the object. Until then, others are tried before it.
+	Forgotten = 30 * time.Minute
 )
 
 // patience is how many conflicts in a row do not delay the next attempt, once the object has changed.
@@ -147,6 +149,6 @@ func (t *Table) Keys() []attempt.Key {
 func (t *Table) Forget(gone func(attempt.Key) bool, now time.Time) {
 	maps.DeleteFunc(t.entries, func(k attempt.Key, e *entry) bool {
 		rested := e.fails == 0 && e.Message == "" && now.Sub(e.last) >= e.delay
-		return rested || now.Sub(e.last) > 2*Longest || gone(k)
+		return rested || now.Sub(e.last) > Forgotten || gone(k)
 	})
 }

@@ -61,7 +61,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*backoff.Table){
 		"at a success":                 func(table *backoff.Table) { table.Succeeded(deletion) },
 		"with the object":              func(table *backoff.Table) { table.Forget(gone, now) },
-		"after a long time without it": func(table *backoff.Table) { table.Forget(alive, now.Add(2*backoff.Longest+time.Second)) },
+		"after a long time without it": func(table *backoff.Table) { table.Forget(alive, now.Add(backoff.Forgotten+time.Second)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,11 +33,11 @@ type guard struct {
 
 // GuardLimit returns how many pods at a revision may be unavailable once a number of others have moved to it, at least 1. Surge pods come
 // on top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
-// marked as surge. Without marks, each pod that moves ends one of the surge. Until the update revision works, there would be no place for
-// it, and its successor would come at the current revision again.
+// marked as surge. Without marks, each pod that moves ends one of the surge. Where there is no place for it then, its successor would come
+// at the current revision again.
 func (s *State) GuardLimit(snap *snapshot.Set, pods, surging, moved int) int {
 	surge := s.Surge
-	if !snap.GivesBack() && !s.works {
+	if !snap.GivesBack() {
 		surge = min(surge, s.due-moved)
 	}
 	return max(1, snap.Limits.MaxUnavailable+max(surging, min(surge, pods-snap.Limits.Replicas)))
@@ -72,7 +72,7 @@ func (s *State) watch(snap *snapshot.Set) {
 		s.allowed, s.moreSurge = math.MaxInt, math.MaxInt
 		return
 	}
-	unavailable, limit := s.Unavailable[snap.Update.Name], s.GuardLimit(snap, snap.Active()-len(s.Going)+emptied(snap), surging, 0)
+	unavailable, limit := s.Unavailable[snap.Update.Name], s.GuardLimit(snap, snap.Active()-len(s.Going)+s.Missing, surging, 0)
 	s.Holds = unavailable >= limit
 	s.allowed = max(0, limit-unavailable)
 	s.moreSurge = snap.Limits.MaxUnavailable + s.Surge - (unavailable - serving)

@@ -30,7 +30,7 @@ func random(snap *snapshot.Set) *State {
 	surge := min(s.Surge, max(0, misplaced-s.broken())+named) - above
 	surplus := max(0, s.pods.active-snap.Limits.Replicas)
 	if !snap.GivesBack() {
-		surplus = max(0, surplus-max(0, s.Surge-useful))
+		surplus = max(0, surplus-max(standIns, s.Surge-useful))
 	}
 	s.Available = snap.Available()
 	if extra := spent + max(0, useful-s.Surge); surplus+extra > 0 {
@@ -62,11 +62,11 @@ func StandIns(snap *snapshot.Set) int {
 		case r.Pod == nil || r.Terminating:
 		case r.Surge:
 			marked++
-		case r.Active() && !r.ToReplace() && r.Revision == snap.Update.Name && !r.Available:
+		case r.Active() && !r.ToReplace() && r.State != v1beta1.LifecyclePreparingDelete && r.Revision == snap.Update.Name && !r.Available:
 			starting++
 		}
 	}
-	return max(0, min(snap.Limits.MaxSurge-marked, starting-snap.Limits.MaxUnavailable))
+	return max(0, min(snap.Limits.MaxSurge-marked, snap.Limits.Replicas, starting-snap.Limits.MaxUnavailable))
 }
 
 // excess counts the pods of each revision that must be replaced. misplaced is how many others may come in their place.

@@ -41,7 +41,7 @@ type Input struct {
 	Revisions []*appsv1.ControllerRevision
 	// Taken are the names, as far as known, of ControllerRevisions that the set does not control.
 	Taken sets.Set[string]
-	// Used are the names of the revisions that pods of the set carry, terminating pods included.
+	// Used are the names of the revisions that pods of the set carry, terminating pods and those to be adopted included.
 	Used sets.Set[string]
 	// Decode, if not nil, replaces [Decode]: a caller may remember what it returned for a UID and resourceVersion.
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)

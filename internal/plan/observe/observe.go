@@ -176,5 +176,8 @@ func (m *Memory) RevisionInput(o *snapshot.Objects, replicas []snapshot.Replica)
 			last = r.Revision
 		}
 	}
+	for _, pod := range o.Orphans { // once it is adopted, its template is needed to change it in place
+		in.Used.Insert(pod.Labels[v1beta1.RevisionLabel])
+	}
 	return in
 }

@@ -62,8 +62,9 @@ type Checker struct {
 	data data
 	// had is how many pods a set that limits their creation has had at once, as far as its status told.
 	had int
-	// servedAt is when a pod of the set was last seen available.
-	servedAt time.Time
+	// servedAt is when a pod of the set was last seen available. againAt is when one was available again after a while without, and
+	// beforeAt when the last one before that was.
+	servedAt, againAt, beforeAt time.Time
 	// places is whose place each pod takes, as far as failure domains go.
 	places places
 	// entered is since when pods have been in their lifecycle states.
@@ -242,8 +243,11 @@ func (c *Checker) observeService() {
 		return
 	}
 	for _, pod := range c.world.Pods() {
-		if OwnerOf(pod) == set.UID && IsAvailable(pod, set.Spec.MinReadySeconds, c.world.now()) {
-			c.servedAt = c.world.now()
+		if now := c.world.now(); OwnerOf(pod) == set.UID && IsAvailable(pod, set.Spec.MinReadySeconds, now) {
+			if now.Sub(c.servedAt) >= time.Minute {
+				c.againAt, c.beforeAt = now, c.servedAt
+			}
+			c.servedAt = now
 			return
 		}
 	}

@@ -273,7 +273,7 @@ func keepsTheGood(v *verdict) string {
 		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.beginsSteps() {
 		return ""
 	}
-	if v.world.now().Sub(v.checker.servedAt) >= time.Minute {
+	if v.world.now().Sub(v.servedAt()) >= time.Minute {
 		return "" // nothing is left to protect
 	}
 	if v.sawProven(v.New.GetLabels()[v1beta1.RevisionLabel]) {
@@ -284,10 +284,13 @@ func keepsTheGood(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	begun := v.count(func(pod *corev1.Pod) bool { // those that a hook let go on were judged when they were prepared; those below the partition go back
-		return v.stays(pod) && v.world.Version(pod) == update && (v.changed(pod) || v.belowPartition(pod, l)) && !v.isAvailable(pod)
+	others := v.count(func(pod *corev1.Pod) bool {
+		// Those that a hook let go on were judged when they were prepared, those below the partition go back, and of those at another
+		// revision whose template is lost nobody knows the version.
+		counts := !v.changed(pod) && !v.belowPartition(pod, l) && !v.isStrayOf(pod, v.New)
+		return v.stays(pod) && v.world.Version(pod) == update && !counts && !v.isAvailable(pod)
 	})
-	if broken, limit := v.brokenAt(update, l)-begun, max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
+	if broken, limit := v.brokenAt(update, l)-others, max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
 		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
 	}
 	return ""
@@ -301,6 +304,15 @@ func (v *verdict) beginsSteps() bool {
 		(r == nil || v.world.VersionNamed(r.Revision) != v.world.VersionOf(&v.set.Spec.Template))
 }
 
+// servedAt returns when a pod of the set was last available, as the manager knows it: its cache may not show yet that one is again.
+func (v *verdict) servedAt() time.Time {
+	c := v.checker
+	if v.count(v.isAvailable) == 0 && v.world.now().Sub(c.againAt) < time.Minute {
+		return c.beforeAt
+	}
+	return c.servedAt
+}
+
 // passesGuard reports whether a broken pod may be moved although the guard holds. That is so if no pod that stays has been
 // available for a minute, and as many pods as the guard allows have not been ready at the version for as long.
 func (v *verdict) passesGuard(version string, limit int) bool {
@@ -308,7 +320,7 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 	stuck := v.count(func(pod *corev1.Pod) bool {
 		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(unreadySince(pod)) >= time.Minute
 	})
-	if v.checker.servedAt.IsZero() || v.world.now().Sub(v.checker.servedAt) >= time.Minute {
+	if served := v.servedAt(); served.IsZero() || v.world.now().Sub(served) >= time.Minute {
 		return pod != nil && !mayServe(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
 	}
 	served := v.count(func(pod *corev1.Pod) bool {
@@ -319,6 +331,12 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 		return v.stays(pod) && (v.isAvailable(pod) || v.now.Sub(since) < time.Minute)
 	})
 	return pod != nil && !mayServe(pod) && served == 0 && stuck >= limit
+}
+
+// isStrayOf reports whether a pod is at another revision than a new one, and nothing says which template that has.
+func (v *verdict) isStrayOf(pod *corev1.Pod, created client.Object) bool {
+	name := pod.Labels[v1beta1.RevisionLabel]
+	return name != created.GetLabels()[v1beta1.RevisionLabel] && v.world.TemplateOf(name) == nil
 }
 
 // belowPartition reports whether a pod has an ordinal below the partition, so that it goes back to the current revision.
@@ -333,7 +351,7 @@ func (v *verdict) movesSilently() bool {
 }
 
 // movesTo reports whether the write moves a pod to a version, or prepares it for that. It does if it changes the pod's images,
-// or deletes a pod of another version that is neither specified nor surplus. A prepared pod was judged when it was prepared.
+// or deletes a pod of another version that is neither specified nor surplus, nor given up. A prepared pod was judged when it was prepared.
 func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	pod := v.pod()
 	if pod == nil || v.prepared(pod) {
@@ -342,10 +360,25 @@ func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	deletes := v.deletesPod() || v.prepares(v1beta1.LifecyclePreparingDelete)
 	switch u, changes := v.update(); {
 	case deletes:
-		return deleteMoves && IsActive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
+		return deleteMoves && IsActive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod) && !v.givenUp(pod)
 	case !changes, v.world.Version(u.before) == version:
 		return false
 	default:
 		return v.prepares(v1beta1.LifecyclePreparingUpdate) || !u.sameImages() && v.world.Version(u.after) == version
 	}
+}
+
+// givenUp reports whether an update in place of a pod has had its time. It is recreated then, wherever its successor comes.
+func (v *verdict) givenUp(pod *corev1.Pod) bool {
+	if pod.Annotations[inPlaceState] == "" {
+		return false
+	}
+	began := pod.CreationTimestamp.Time
+	for e := range v.world.Store.History(apiserver.Pods) {
+		before, _ := e.Old.(*corev1.Pod)
+		if after, ok := e.New.(*corev1.Pod); ok && after.UID == pod.UID && before != nil && before.Annotations[inPlaceState] != after.Annotations[inPlaceState] {
+			began = e.At
+		}
+	}
+	return v.now.Sub(began) >= time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second
 }
