@@ -104,7 +104,7 @@ func (s *Set) Home(r *Replica, key string) (home Domain, known, counts bool) {
 
 // starts reports whether an unavailable pod has not been available yet.
 func (r *Replica) starts() bool {
-	return !r.Updating && !r.Served && (r.Ready || podstate.NeverReady(r.Pod))
+	return !r.Served && (r.Ready && !r.Updating || podstate.NeverReady(r.Pod))
 }
 
 // DomainWord returns what users call a domain under a label key: "zone" for topology.kubernetes.io/zone.

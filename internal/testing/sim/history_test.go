@@ -573,6 +573,23 @@ func TestHistoriesAgain(t *testing.T) {
 		// Of two pods that go in one second, one leaves no place, and nobody knows which.
 		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ncordon-node a\n" +
 			"defaults written\npodsToDelete b c d\nforget-claims\norphan 12345\nonStepFailed Rollback\nimage app:v1", 601404},
+		// A set is created again beside the pods that it left, and keeps no history.
+		{"identity Ordinal\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"delete-set Orphan\nsettle\ncreate-set\nsettle", 0},
+		// A pod that was never available is replaced, and its successor inherits whose place that is.
+		{"replicas 3\non-drain Replace\nsettle\ncordon-node a\npartition 2\ndomains zone\nmaxUnavailable 100%\npodsToDelete b\n" +
+			"image app:broken\nneighbors 40 3", 9045},
+		// A pod that was never available is updated in place, in the place of another domain.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrelabel e\n" +
+			"scatter zone=b\nmisdate d\nreplicas 5", 391},
+		// A pod is available again, and the cache of the manager does not show it yet.
+		{"replicas 3\nhistory 0\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nrestart\ncordon\nsettle\nrestart\nreplicas 1\nsettle\nreplicas 2", 11},
+		// An update in place is given up beside a pod that waits for a hook.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"quota none\nzone-down c\nclass fixed\nkill a\ntolerate\nsettle", 56818},
+		// A pause replaces pods at their revision, more of them than the partition allows.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"podsToDelete a b\npartition 50%\npaused true", 567076},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

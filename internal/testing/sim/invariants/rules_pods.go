@@ -306,12 +306,12 @@ func (v *verdict) createdAsWanted() string {
 // addedTo returns what is wrong with one more pod at the update revision: there are too many or, with ordinals, its
 // place is below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
-	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) {
+	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) || v.wasThere(update, created) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
-		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition && !v.wasThere(update, created) {
+		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition {
 			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
 		}
 		return "" // others at that revision may be in other places, and are deleted in their turn
