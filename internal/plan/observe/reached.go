@@ -23,7 +23,7 @@ func (o *observer) reached() int {
 	return m.reached
 }
 
-// Made remembers that new pods were made beside those of the last look, some of which may have been deleted for their successors at the
+// Made remembers that new pods were made beside those of the last look. Some of those may have been deleted for their successors at the
 // same time. It returns how many pods the set has had at once.
 func (m *Memory) Made(pods int) (reached int) {
 	m.reached = max(m.reached, min(m.placed+pods, m.wanted))

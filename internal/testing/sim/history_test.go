@@ -570,7 +570,7 @@ func TestHistoriesAgain(t *testing.T) {
 		{"run 2s\npartition 2\nrefuse patch revision conflict\nimage app:v3-bare\nsettle", 1},
 		// A status says what it said a moment ago, with another one between.
 		{"replicas 3\npolicy InPlaceIfPossible\nrewrite status selector-\nquota 2\nsettle", 1},
-		// Of two pods that go in one second, one leaves no place, and nobody knows which.
+		// Of two pods that go in one second, one leaves no place, and it is not known which.
 		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ncordon-node a\n" +
 			"defaults written\npodsToDelete b c d\nforget-claims\norphan 12345\nonStepFailed Rollback\nimage app:v1", 601404},
 		// A set is created again beside the pods that it left, and keeps no history.

@@ -286,7 +286,7 @@ func keepsTheGood(v *verdict) string {
 	l := v.world.Limits(v.set)
 	others := v.count(func(pod *corev1.Pod) bool {
 		// Those that a hook let go on were judged when they were prepared, those below the partition go back, and of those at another
-		// revision whose template is lost nobody knows the version.
+		// revision whose template is lost the version is not known.
 		counts := !v.changed(pod) && !v.belowPartition(pod, l) && !v.isStrayOf(pod, v.New)
 		return v.stays(pod) && v.world.Version(pod) == update && !counts && !v.isAvailable(pod)
 	})
