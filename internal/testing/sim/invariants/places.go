@@ -111,6 +111,7 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 	stood := before != nil && before.DeletionTimestamp == nil && OwnerOf(before) == set.UID
 	stands := after != nil && after.DeletionTimestamp == nil && OwnerOf(after) == set.UID
 	switch {
+	case stood && !stands && c.scalesDown(e, set):
 	case stood && !stands:
 		p.leaves(before, e)
 	case stands && before == nil && c.managers[e.Actor]:
@@ -121,6 +122,15 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 		}
 	}
 	p.forget(c.world, set, e.At)
+}
+
+// scalesDown reports whether a manager writes for a spec with fewer replicas than the set has by now.
+func (c *Checker) scalesDown(e *apiserver.Entry, now *v1beta1.RollSet) bool {
+	if c.reconcile == nil || e.Actor != c.reconcile.Manager {
+		return false
+	}
+	known := c.reconcile.set()
+	return known != nil && *known.Spec.Replicas < *now.Spec.Replicas
 }
 
 // forget drops the oldest vacancies when fewer pods are missing than there are: a scale-down has done without them.
