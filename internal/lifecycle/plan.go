@@ -134,8 +134,8 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
 // wait for each other; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; and
-// pods whose move the API server refuses, if it has refused that of all others too, in the last half hour. Without an answer to a preflight it is not known
-// whether a pod is to be moved.
+// pods whose move the API server refuses, if it has refused that of all others too, in the last half hour. Without an answer to a
+// preflight it is not known whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	if h.snap.Spec.Lifecycle == nil {
 		return

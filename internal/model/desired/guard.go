@@ -97,12 +97,8 @@ func moved(snap *snapshot.Set, id string) bool {
 	return taken && revision != snap.Current.Name
 }
 
-// emptied returns how many of the places without a pod of a set with random names were emptied by a move. Their pods were counted when
-// the guard let them go.
+// emptied returns how many of the places without a pod of a set with random names were emptied by a move.
 func emptied(snap *snapshot.Set) (n int) {
-	if snap.Ordinal() {
-		return 0
-	}
 	for id := range snap.Replacing {
 		if moved(snap, id) {
 			n++
@@ -144,7 +140,7 @@ func (g *guard) admitted(snap *snapshot.Set, wanted, moved int) int {
 }
 
 // admit gives the current revision to the places of ordinals that may not come at the update revision. Those that a move emptied may
-// come first, but before one whose pod the API server refuses, which is not on its way.
+// come first, and then those whose pods the API server refuses: these are not on their way.
 func (s *State) admit(snap *snapshot.Set) {
 	var wanted, refused, others, lower []*Place
 	for i := range s.Places {

@@ -260,7 +260,8 @@ func (s *comparison) findCandidates() {
 		switch {
 		case s.Goes(r):
 		case isNamed(s.snap, r):
-			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(r), Named: true})
+			to, later := s.successor(r)
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to, Named: true, Later: later})
 		case r.Active() && !r.Surge && !r.ToReplace() && s.Excess[r.Revision] > 0:
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(s.snap, r.Revision)})
 		}
@@ -315,13 +316,13 @@ func claimsOf(snap *snapshot.Set, r *snapshot.Replica) func(template string) boo
 }
 
 // successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
-// pods.
-func (s *comparison) successor(r *snapshot.Replica) string {
+// pods. later is true if it is to have that one in the end, although it may come at its own.
+func (s *comparison) successor(r *snapshot.Replica) (revision string, later bool) {
 	next := s.next(s.snap, claimsOf(s.snap, r))
 	if s.snap.Paused() || s.pods.short(r.Revision) > 0 || s.pods.short(next) == 0 {
-		return r.Revision
+		return r.Revision, false
 	}
-	return s.guardedAt(s.snap, next)
+	return s.guardedAt(s.snap, next), next != r.Revision
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then

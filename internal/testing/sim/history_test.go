@@ -590,6 +590,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pause replaces pods at their revision, more of them than the partition allows.
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"podsToDelete a b\npartition 50%\npaused true", 567076},
+		// A pod that a user named waits for surge, and a policy refuses the template that its successor is to have.
+		{"replicas 3\nmaxUnavailable 0\nmaxSurge 1\nsettle\nquota 3\npartition 2\ndeny-image app:v2\nimage app:v2\npodsToDelete b\nsettle", 1},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))
