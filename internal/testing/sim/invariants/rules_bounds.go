@@ -286,8 +286,8 @@ func keepsTheGood(v *verdict) string {
 	l := v.world.Limits(v.set)
 	others := v.count(func(pod *corev1.Pod) bool {
 		// Those that a hook let go on were judged when they were prepared, those below the partition go back, and of those at another
-		// revision whose template is lost the version is not known.
-		counts := !v.changed(pod) && !v.belowPartition(pod, l) && !v.isStrayOf(pod, v.New)
+		// revision whose template is lost the version is not known. The plan was made before the answer to a write showed another version.
+		counts := !v.changed(pod) && !v.belowPartition(pod, l) && !v.isStrayOf(pod, v.New) && v.wasCachedAt(pod, update)
 		return v.stays(pod) && v.world.Version(pod) == update && !counts && !v.isAvailable(pod)
 	})
 	if broken, limit := v.brokenAt(update, l)-others, max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
@@ -337,6 +337,12 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 func (v *verdict) isStrayOf(pod *corev1.Pod, created client.Object) bool {
 	name := pod.Labels[v1beta1.RevisionLabel]
 	return name != created.GetLabels()[v1beta1.RevisionLabel] && v.world.TemplateOf(name) == nil
+}
+
+// wasCachedAt reports whether the cache shows a pod at a version, or not at all.
+func (v *verdict) wasCachedAt(pod *corev1.Pod, version string) bool {
+	known, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
+	return !ok || known.UID != pod.UID || v.world.Version(known) == version
 }
 
 // belowPartition reports whether a pod has an ordinal below the partition, so that it goes back to the current revision.
