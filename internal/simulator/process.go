@@ -66,7 +66,8 @@ const SameTime = time.Millisecond
 // what is to be done. More are a hot loop.
 const maxRepeats = 8
 
-// maxPause is how far apart they are at most. Between those of a busy manager, the time to ask again passes.
+// maxPause is the longest time between two such reconciles that count as in a row. In a busy manager more time passes, and the reconcile
+// after it is due anyway.
 const maxPause = time.Second
 
 // repeat counts the reconciles of a set in a row that asked for another one at once. The last one was at a time.

@@ -33,8 +33,8 @@ type guard struct {
 
 // GuardLimit returns how many pods at a revision may be unavailable once a number of others have moved to it, at least 1. Surge pods come
 // on top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
-// marked as surge. Without marks, each pod that moves ends one of the surge. Where there is no place for it then, its successor would come
-// at the current revision again.
+// marked as surge. A set without marks may have one surge pod fewer for each pod that has moved. If moves did not count that, a successor
+// without a place would come at the current revision, and be moved again.
 func (s *State) GuardLimit(snap *snapshot.Set, pods, surging, moved int) int {
 	surge := s.Surge
 	if !snap.GivesBack() {

@@ -63,7 +63,7 @@ type marks struct {
 	issued, shown int
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
 	reached, toldReached int
-	// placed is how many pods had a place at the last look, and wanted how many were to have one.
+	// placed is how many pods had a place at the last look, if it was counted, and wanted how many were to have one.
 	placed, wanted int
 }
 

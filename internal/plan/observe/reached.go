@@ -16,11 +16,11 @@ func (o *observer) reached() int {
 	if r := o.Set.Spec.Replicas; r != nil { // limits that cannot be resolved are 0, and lower nothing
 		m.reached = min(m.reached, int(*r))
 	}
-	if m.reached < o.snap.Limits.Replicas {
-		m.placed, m.wanted = o.snap.Placed()+len(o.snap.Leaving), o.snap.Limits.Replicas // one that is released had a place until now
-		m.reached = max(m.reached, min(m.placed, m.wanted))
+	m.placed, m.wanted = 0, o.snap.Limits.Replicas
+	if m.reached < m.wanted { // otherwise no more can be reached, and nothing need be counted
+		m.placed = o.snap.Placed() + len(o.snap.Leaving) // one that is released had a place until now
 	}
-	return m.reached
+	return m.Made(0)
 }
 
 // Made remembers that new pods were made beside those of the last look. Some of those may have been deleted for their successors at the

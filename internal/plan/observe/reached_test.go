@@ -21,6 +21,8 @@ func TestReached(t *testing.T) {
 		// told is status.reachedReplicas, and pods is the number of active pods.
 		told int32
 		pods int
+		// made is how many pods are made after the look.
+		made int
 		want int
 	}
 	tests := map[string][]sight{
@@ -30,6 +32,8 @@ func TestReached(t *testing.T) {
 		"a scale-down does":                                     {{replicas: 5, told: 5, pods: 5, want: 5}, {replicas: 2, told: 5, pods: 5, want: 2}},
 		"even if replicas rise again before the status says so": {{replicas: 5, told: 5, want: 5}, {replicas: 2, told: 5, want: 2}, {replicas: 5, told: 5, pods: 1, want: 2}},
 		"a status that another manager has written counts":      {{replicas: 5, told: 2, pods: 2, want: 2}, {replicas: 5, told: 4, pods: 2, want: 4}},
+		"pods that are made beside those of the look count":     {{replicas: 5, pods: 3, made: 1, want: 3}, {replicas: 5, pods: 3, want: 4}},
+		"no more than were wanted at that look":                 {{replicas: 5, pods: 2, want: 2}, {replicas: 5, pods: 5, want: 5}, {replicas: 1, pods: 1, made: 1, want: 1}, {replicas: 5, pods: 1, want: 1}},
 		"a status that is lost says nothing":                    {{replicas: 5, told: 4, pods: 2, want: 4}, {replicas: 5, pods: 2, want: 4}},
 	}
 	for name, sights := range tests {
@@ -50,6 +54,7 @@ func TestReached(t *testing.T) {
 				if got := lookAgain(memory, set, pods...).Reached; got != s.want {
 					t.Errorf("look %d: reached %d, want %d", i, got, s.want)
 				}
+				memory.Made(s.made)
 			}
 		})
 	}

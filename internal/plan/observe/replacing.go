@@ -51,10 +51,11 @@ func (o *observer) replacing() map[string]string {
 		}
 	}
 	maps.DeleteFunc(taken, func(id, _ string) bool { return o.snap.Ordinal() && !homes{o}.inUse(id) })
-	ids := slices.Sorted(maps.Keys(taken))
-	vacant := max(0, o.snap.Limits.Replicas+desired.StandIns(o.snap)-o.snap.Placed())
-	for _, id := range ids[min(len(ids), vacant):] {
-		delete(taken, id)
+	if len(taken) > 0 {
+		ids, vacant := slices.Sorted(maps.Keys(taken)), max(0, o.snap.Limits.Replicas+desired.StandIns(o.snap)-o.snap.Placed())
+		for _, id := range ids[min(len(ids), vacant):] {
+			delete(taken, id)
+		}
 	}
 	maps.Copy(next, taken)
 	m.replacing = next
