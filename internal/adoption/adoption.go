@@ -12,6 +12,8 @@
 package adoption
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/action"
@@ -57,8 +59,11 @@ func Recognize(snap *snapshot.Set) action.Plan {
 		}
 		for _, revision := range recognizable(snap) {
 			answer, asked := snap.Preflights[revision.Name]
-			if !asked || answer.Pod == nil && answer.Retry <= 0 { // both expire
-				p.Add(action.Preflight{Revision: revision.Name})
+			ask := action.Action(action.Preflight{Revision: revision.Name})
+			if expired := asked && answer.Pod == nil && answer.Retry <= 0; (!asked || expired) && !slices.Contains(p.Actions, ask) {
+				p.Add(ask)
+			}
+			if !asked {
 				return p
 			}
 			if isOf(snap, r, revision, answer) {

@@ -171,8 +171,11 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	}
 	s.result = r.pods().Apply(ctx, s.Set, s.snap, s.plan)
 	r.remember(s)
-	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
+	if s.learned() || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
 		return atOnce() // what is to be done depends on the answers, and no event brings them
+	}
+	for name := range s.result.Preflights {
+		s.plan.Wake(s.writes.Wait(attempt.Key{Verb: attempt.Preflighting, Object: name}))
 	}
 	failed := slices.ContainsFunc(s.result.Attempts, func(a attempt.Result) bool { return a.Err != nil })
 	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
@@ -183,6 +186,17 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	}
 	r.revisions(s).Prune(ctx, s.revisions, s.found.Prune)
 	return ctrl.Result{}
+}
+
+// learned reports whether a preflight had another answer than the last time. One that never answers would else keep the status from
+// being written.
+func (s *step) learned() bool {
+	for name, answer := range s.result.Preflights {
+		if last, asked := s.snap.Preflights[name]; !asked || answer.Refusal != last.Refusal || (answer.Pod == nil) != (last.Pod == nil) {
+			return true
+		}
+	}
+	return false
 }
 
 // remember notes what the next reconcile should know of this one.

@@ -43,7 +43,8 @@ func ofPods(snap *snapshot.Set) action.Plan {
 	for _, plan := range []func(*snapshot.Set) action.Plan{adoption.Own, adoption.Recognize} {
 		whose := plan(snap)
 		before.Join(leaveAside(snap, whose))
-		if !before.Empty() || slices.ContainsFunc(whose.Actions, func(a action.Action) bool { return unsettled(snap, a) }) {
+		changes := func(a action.Action) bool { return !asksAgain(snap, a) }
+		if slices.ContainsFunc(before.Actions, changes) || slices.ContainsFunc(whose.Actions, func(a action.Action) bool { return unsettled(snap, a) }) {
 			return before // ownership and revision of pods are settled before anything else is planned
 		}
 	}
@@ -89,6 +90,13 @@ func unmark(snap *snapshot.Set, p *action.Plan) {
 			p.Add(mark)
 		}
 	}
+}
+
+// asksAgain reports whether an action is a preflight that had no clear answer before. The last answer stays in force meanwhile.
+func asksAgain(snap *snapshot.Set, a action.Action) bool {
+	ask, ok := a.(action.Preflight)
+	_, asked := snap.Preflights[ask.Revision]
+	return ok && asked
 }
 
 // unsettled reports whether an action is paused because its result is unknown or it was refused.

@@ -10,6 +10,7 @@ import (
 	"os"
 	goruntime "runtime"
 	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -262,7 +263,6 @@ func TestPreflight(t *testing.T) {
 		"a full quota says nothing":       {err: errQuota},
 		"an invalid template":             {err: errInvalid, want: errInvalid.Error()},
 		"a policy":                        {err: errDenied, want: errDenied.Error()},
-		"a name in use was judged first":  {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "web")},
 		"a webhook with side effects":     {err: webhook},
 		"a webhook that is down":          {err: outage, want: outage.Error(), wantFailed: true},
 		"a quota that others use as well": {err: errConflict, want: errConflict.Error(), wantFailed: true},
@@ -282,6 +282,36 @@ func TestPreflight(t *testing.T) {
 			}
 			if len(w.server.log) != 1 || !strings.HasPrefix(w.server.log[0], "dry-run web-") {
 				t.Errorf("requests %q, want one dry run", w.server.log)
+			}
+		})
+	}
+}
+
+func TestPreflightTriesOtherNames(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		taken, wantAsked int
+		wantPod          bool
+	}{
+		"another pod has the name":    {taken: 1, wantAsked: 2, wantPod: true},
+		"other pods have all of them": {taken: 9, wantAsked: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1beta1.RandomIdentity)
+			w.server.fail = func(string, client.Object) error {
+				if len(w.server.log) > tt.taken {
+					return nil
+				}
+				return apierrors.NewAlreadyExists(schema.GroupResource{}, "web")
+			}
+			answer := w.apply(t, action.Preflight{Revision: revision}).Preflights[revision]
+			if answer.Refusal != "" || (answer.Pod != nil) != tt.wantPod {
+				t.Errorf("answer %+v, want a pod: %v", answer, tt.wantPod)
+			}
+			asked := slices.Compact(slices.Sorted(slices.Values(w.server.log)))
+			if len(w.server.log) != tt.wantAsked || len(asked) != tt.wantAsked {
+				t.Errorf("requests %q, want %d different ones", w.server.log, tt.wantAsked)
 			}
 		})
 	}

@@ -28,10 +28,21 @@ func (w creator) ask(ctx context.Context, a action.Preflight) {
 		w.answered(a.Revision, snapshot.Preflight{Refusal: "its template is gone"})
 		return
 	}
-	pod := Build(w.set, revision, w.freeIdentity())
-	err := w.pretend(ctx, pod)
-	w.answered(a.Revision, Answer(pod, err))
+	taken := w.taken()
+	for range maxNames {
+		id := w.freeIdentity(taken)
+		pod := Build(w.set, revision, id)
+		err := w.pretend(ctx, pod)
+		w.answered(a.Revision, Answer(pod, err))
+		if !apierrors.IsAlreadyExists(err) {
+			return
+		}
+		taken[id] = true
+	}
 }
+
+// maxNames is how many names a preflight tries. Pods that the cache does not show may have some of them.
+const maxNames = 5
 
 // pretend creates a pod by a dry run, and returns why there would be no such pod of the set.
 func (w creator) pretend(ctx context.Context, pod *corev1.Pod) error {
@@ -63,8 +74,8 @@ func (w creator) answered(revision string, answer snapshot.Preflight) {
 	w.result.Preflights[revision] = answer
 }
 
-// freeIdentity returns an identity that the set could give to a pod, and that no known pod has.
-func (w creator) freeIdentity() string {
+// taken returns the identities that a pod has, or could not get.
+func (w creator) taken() map[string]bool {
 	taken := make(map[string]bool, len(w.snap.Replicas))
 	for id := range w.snap.Blocked {
 		taken[id] = true
@@ -82,6 +93,11 @@ func (w creator) freeIdentity() string {
 			taken[tried.Key.Object] = true
 		}
 	}
+	return taken
+}
+
+// freeIdentity returns an identity that the set could give to a pod, and that is not taken.
+func (w creator) freeIdentity(taken map[string]bool) string {
 	if !w.snap.Ordinal() {
 		free := identity.NewSequence(w.set.UID).Next(w.snap.Issued, 1, func(id string) bool { return taken[id] })
 		return strings.Join(free, "")

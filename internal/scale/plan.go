@@ -111,7 +111,11 @@ func removeFinished(snap *snapshot.Set, w *desired.State, p *action.Plan) {
 // grow fills the places that nothing holds.
 func grow(snap *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 	if old := firstOld(snap); old != nil {
-		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
+		where := "at revision " + old.Revision
+		if old.Revision == "" {
+			where = "without a revision"
+		}
+		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last %s is gone", where)
 		return
 	}
 	room, limit := room(snap, w, down, p), newLimit(snap, w)

@@ -26,7 +26,7 @@ func Originate(snap *snapshot.Set, w *desired.State, scaling *action.Plan) {
 	for _, place := range w.Places {
 		surges[place.ID] = place.Surge
 	}
-	homes := origins{d}.open()
+	homes := origins{d}.open(len(replaces))
 	for i, a := range scaling.Actions {
 		created, ok := a.(action.Create)
 		if !ok {
@@ -77,22 +77,26 @@ func (d origins) predecessor(id string, homes *[]snapshot.Domain) (home snapshot
 	return home, known
 }
 
-// open returns the domains of the pods with random names that no new pod replaces yet: those that are gone, and those that are
-// deleted and have no claims for their successors to wait for. Last come those in whose domain new pods replace as many: they may
-// replace others, which nothing shows then.
-func (d origins) open() (homes []snapshot.Domain) {
+// open returns the domains of the pods with random names that no new pod replaces yet, for a number of places: those that are gone,
+// and those that are deleted and have no claims for their successors to wait for. If more are deleted, those that were deleted last
+// have no successor. Last come those in whose domain new pods replace as many: they may replace others, which nothing shows then.
+func (d origins) open(places int) (homes []snapshot.Domain) {
 	if d.snap.Ordinal() {
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.snap.Vacated)) {
 		homes = append(homes, d.snap.Vacated[id])
 	}
-	replaced := d.replaced()
-	var others []snapshot.Domain
+	var terminating []*snapshot.Replica
 	for r := range d.snap.Unsteady() {
-		if !r.Terminating || r.Surge {
-			continue
+		if r.Terminating && !r.Surge {
+			terminating = append(terminating, r)
 		}
+	}
+	slices.SortStableFunc(terminating, snapshot.LastDeletedFirst)
+	replaced := d.replaced()
+	var deleted, others []snapshot.Domain
+	for _, r := range terminating {
 		home := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
 		if inherited, known, counts := d.snap.Home(r, d.spec.LabelKey); known && counts { // of one that was never available
 			home = inherited
@@ -102,9 +106,11 @@ func (d origins) open() (homes []snapshot.Domain) {
 			others = append(others, home)
 			continue
 		}
-		homes = append(homes, home)
+		deleted = append(deleted, home)
 	}
-	return append(homes, others...)
+	deleted = deleted[:min(len(deleted), max(0, places-len(homes)))]
+	slices.Reverse(deleted)
+	return slices.Concat(homes, deleted, others)
 }
 
 // replaced counts the pods of each domain for which there are new pods that are not available yet.

@@ -16,7 +16,7 @@ import (
 // bad rollout takes the bad pods although the good ones are at the old revision. Pods that a user named go in any case. If a
 // user named a surge pod, it still stands in for pods that are not available.
 func choose(snap *snapshot.Set, s *State, surplus, extra int) {
-	v := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}
+	v := newChoice(snap, s)
 	all := v.ranked()
 	left := surplus - v.take(all.named, surplus)
 	v.take(all.surge[:min(extra, len(all.surge))], extra)
@@ -45,6 +45,20 @@ type choice struct {
 	spare int
 }
 
+// newChoice returns a choice without a pod. A delete that was not answered may have happened, so its pod is not counted on.
+func newChoice(snap *snapshot.Set, s *State) choice {
+	v := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}
+	if len(snap.Refusals) == 0 {
+		return v
+	}
+	for i := range snap.Replicas {
+		if r := &snap.Replicas[i]; r.Available && snap.MayBeDeleted(r.Pod) {
+			v.spare--
+		}
+	}
+	return v
+}
+
 // take sends up to n of the pods, and returns how many it sent.
 func (v *choice) take(from []*snapshot.Replica, n int) int {
 	taken := 0
@@ -52,11 +66,14 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 		if taken == n {
 			break
 		}
-		if v.serves(r) {
+		deleted := v.snap.MayBeDeleted(r.Pod)
+		if !deleted && v.serves(r) {
 			continue
 		}
-		if r.Available {
+		if r.Available && !deleted {
 			v.spare--
+		}
+		if r.Available {
 			v.state.Available--
 		}
 		taken++

@@ -25,7 +25,7 @@ func (s *State) surge(snap *snapshot.Set) {
 		}
 	}
 	slices.Reverse(extra)
-	v := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}
+	v := newChoice(snap, s)
 	v.take(extra, len(extra))
 }
 

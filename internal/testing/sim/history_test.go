@@ -592,6 +592,26 @@ func TestHistoriesAgain(t *testing.T) {
 			"podsToDelete a b\npartition 50%\npaused true", 567076},
 		// A pod that a user named waits for surge, and a policy refuses the template that its successor is to have.
 		{"replicas 3\nmaxUnavailable 0\nmaxSurge 1\nsettle\nquota 3\npartition 2\ndeny-image app:v2\nimage app:v2\npodsToDelete b\nsettle", 1},
+		// Dry runs of creates never answer, and those of two revisions take turns.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\npolicy InPlaceIfPossible\nrun 2s\n" +
+			"refuse create pods hang\ncpu 1\nforge hash 0\nsettle", 1048576},
+		// A surge pod that starts becomes a member because the range of ordinals moves.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\ndomains zone\nmaxUnavailable 2\nsettle\n" +
+			"steps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nspecify 1\nstart 1\nsettle", 1},
+		// The key of the domains changes while a pod of the set has never been available.
+		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndomains rank\nmanagers 2", 15955},
+		// A manager whose cache is old is told by an answer to which revision another one has moved a pod.
+		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"managers 2\nsettle", 1},
+		// Of two pods that terminate for long, one has its successor already.
+		{"replicas 3\nhistory 0\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nlose d\n" +
+			"annotate kubectl.kubernetes.io/restartedAt=1\nminReady 4\nrun 3.5s\nimage app:broken", 0},
+		// A delete is not answered, and surge is no longer needed before the cache shows that it happened.
+		{"replicas 3\nhistory 0\nbudget Auto\nsettle\nannotate kubectl.kubernetes.io/restartedAt=1\nimage app:v2\nmaxSurge 2\npodsToDelete b\n" +
+			"forge state=Updating a\ndisown-budget web", 1},
+		// A set whose revision was never proven is deleted, and its manager does not know that yet.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
+			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

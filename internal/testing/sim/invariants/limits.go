@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -69,7 +70,12 @@ func (c *Cluster) Limits(set *v1beta1.RollSet) Limits {
 
 // unproven reports whether the current revision of a set was never complete.
 func (c *Cluster) unproven(set *v1beta1.RollSet) bool {
-	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
+	return unproven(set, c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}))
+}
+
+// unproven reports whether an object is a revision of a set that was never complete.
+func unproven(set *v1beta1.RollSet, obj client.Object) bool {
+	r, ok := obj.(*appsv1.ControllerRevision)
 	return ok && OwnerOf(r) == set.UID && r.Annotations[completed] == "0"
 }
 

@@ -19,12 +19,13 @@ import (
 // places records whose place each pod of a set with failure domains takes. It follows the writes of everybody, and reads nothing
 // that managers write about it.
 type places struct {
+	set types.UID
 	key string
 	// vacant are the places of pods that have gone, or are about to, and that no new pod takes yet, the oldest first.
 	vacant []vacancy
 	// homes are the failure domains of the pods whose places those took that have not been available yet. An empty one is not known
 	// to the manager.
-	homes map[types.UID]string
+	homes map[types.UID]home
 	// added are the pods that took no place and have not been available yet.
 	added map[types.UID]bool
 	// settled are the versions of the pods in homes and added at which they became available. A manager may know an earlier one.
@@ -38,6 +39,9 @@ type places struct {
 	bound map[types.UID]bool
 }
 
+// home is a failure domain under the key of a label.
+type home struct{ key, domain string }
+
 // vacancy is the place of a pod that goes or is gone.
 type vacancy struct {
 	pod    apiserver.Key
@@ -48,7 +52,7 @@ type vacancy struct {
 }
 
 func newPlaces() places {
-	return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}, served: map[string]map[types.UID]bool{}, bound: map[types.UID]bool{}}
+	return places{homes: map[types.UID]home{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}, served: map[string]map[types.UID]bool{}, bound: map[types.UID]bool{}}
 }
 
 // look notes which pods a manager sees on nodes, and which available.
@@ -73,9 +77,9 @@ func (p *places) look(r *Reconcile) {
 }
 
 // home returns the failure domain of the pod whose place a pod took that has not been available yet, as its manager knows it.
-func (p *places) home(pod *corev1.Pod) (home string, moved bool) {
-	home, moved = p.homes[pod.UID]
-	return home, moved && p.starts(pod)
+func (p *places) home(pod *corev1.Pod) (domain string, moved bool) {
+	h, moved := p.homes[pod.UID]
+	return h.domain, moved && h.key == p.key && p.starts(pod)
 }
 
 // adds reports whether a pod took no place and has not been available yet, as its manager knows it.
@@ -98,13 +102,18 @@ func (p *places) starts(pod *corev1.Pod) bool {
 // see follows a write.
 func (p *places) see(c *Checker, e *apiserver.Entry) {
 	set := c.world.Set()
-	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+	if set == nil || set.UID != p.set {
 		*p = newPlaces()
-		return
 	}
-	if key := set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey; key != p.key {
-		*p = newPlaces()
-		p.key = key
+	key := ""
+	if set != nil && set.Spec.UpdateStrategy.RollingUpdate.Domains != nil {
+		key, p.set = set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey, set.UID
+	}
+	if key != p.key { // pods say what they replaced, or that they replaced none, also after the key was another one for a while
+		p.key, p.vacant, p.dropped = key, nil, time.Time{}
+	}
+	if key == "" {
+		return
 	}
 	before, _ := e.Old.(*corev1.Pod)
 	after, _ := e.New.(*corev1.Pod)
@@ -174,14 +183,14 @@ func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *co
 		i = 0
 	}
 	switch {
-	case pod.Labels[v1beta1.SurgeLabel] == "true":
-	case i < 0:
+	case pod.Labels[v1beta1.SurgeLabel] == "true", i < 0:
 		p.added[pod.UID] = true
 	default:
-		p.homes[pod.UID] = p.vacant[i].domain
+		domain := p.vacant[i].domain
 		if !c.remembers(manager, p.vacant[i]) {
-			p.homes[pod.UID] = ""
+			domain = ""
 		}
+		p.homes[pod.UID] = home{p.key, domain}
 		p.vacant = slices.Delete(p.vacant, i, i+1)
 	}
 }

@@ -273,6 +273,9 @@ func keepsTheGood(v *verdict) string {
 		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.beginsSteps() {
 		return ""
 	}
+	if cached := v.checker.reconcile.View.Cached(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.set.Namespace, Name: v.set.Status.CurrentRevision}); unproven(v.set, cached) {
+		return "" // the set may be gone, and has left the revision behind
+	}
 	if v.world.now().Sub(v.servedAt()) >= time.Minute {
 		return "" // nothing is left to protect
 	}
