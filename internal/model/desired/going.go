@@ -52,12 +52,15 @@ func newChoice(snap *snapshot.Set, s *State) choice {
 		return v
 	}
 	for i := range snap.Replicas {
-		if r := &snap.Replicas[i]; r.Available && snap.MayBeDeleted(r.Pod) {
+		if v.doubts(&snap.Replicas[i]) {
 			v.spare--
 		}
 	}
 	return v
 }
+
+// doubts reports whether a pod is available, and not counted on.
+func (v *choice) doubts(r *snapshot.Replica) bool { return r.Available && v.snap.MayBeDeleted(r.Pod) }
 
 // take sends up to n of the pods, and returns how many it sent.
 func (v *choice) take(from []*snapshot.Replica, n int) int {
@@ -66,15 +69,14 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 		if taken == n {
 			break
 		}
-		deleted := v.snap.MayBeDeleted(r.Pod)
-		if !deleted && v.serves(r) {
+		if v.serves(r) {
 			continue
-		}
-		if r.Available && !deleted {
-			v.spare--
 		}
 		if r.Available {
 			v.state.Available--
+		}
+		if r.Available && !v.doubts(r) {
+			v.spare--
 		}
 		taken++
 		v.state.send(r)
@@ -85,10 +87,14 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 // serves reports whether a pod must stay because too few others are available. Surge that is not broken must, because
 // it may become available next, but not if no pod is created before it is gone.
 func (v *choice) serves(r *snapshot.Replica) bool {
-	if !r.Surge {
-		return r.Available && !r.Specified && v.spare <= 0
+	spare := v.spare
+	if v.doubts(r) { // it may serve all the same
+		spare++
 	}
-	return !r.Broken() && !IsOld(v.snap, r) && (v.spare < 0 || r.Available && v.spare == 0)
+	if !r.Surge {
+		return r.Available && !r.Specified && spare <= 0
+	}
+	return !r.Broken() && !IsOld(v.snap, r) && (spare < 0 || r.Available && spare == 0)
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,

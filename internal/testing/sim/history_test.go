@@ -609,6 +609,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A delete is not answered, and surge is no longer needed before the cache shows that it happened.
 		{"replicas 3\nhistory 0\nbudget Auto\nsettle\nannotate kubectl.kubernetes.io/restartedAt=1\nimage app:v2\nmaxSurge 2\npodsToDelete b\n" +
 			"forge state=Updating a\ndisown-budget web", 1},
+		// A delete of surge met a conflict, and the surge is the only pod that stands in for a member.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy Recreate\n" +
+			"hook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nimage app:quorum\nforget\nresize 300m a 0\non-drain Replace", 1},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},
