@@ -221,7 +221,7 @@ func successors(snap *snapshot.Set, w *desired.State) (had []desired.Place) {
 			return k >= snap.Reached
 		})
 	}
-	lost := max(0, snap.Reached-(snap.Limits.Replicas-w.Missing))
+	lost := max(snap.Reached-(snap.Limits.Replicas-w.Missing), min(len(snap.Vacated), w.Missing), 0) // a pod that was added may stand before
 	return had[:min(lost, len(had))]
 }
 

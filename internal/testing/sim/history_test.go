@@ -612,6 +612,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A delete of surge met a conflict, and the surge is the only pod that stands in for a member.
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy Recreate\n" +
 			"hook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nimage app:quorum\nforget\nresize 300m a 0\non-drain Replace", 1},
+		// A pod is released whose name its successor cannot have, and another one is added at the same time.
+		{"replicas 3\nclaims data\nhistory 0\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nabort\n" +
+			"minReady 2\nrelabel f\nreplicas 5\ngarble-revisions\nenv A=1\ndomains zone 2\nreplicas 4\ngate A True\npodsToDelete b c d", 995249},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},

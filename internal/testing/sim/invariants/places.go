@@ -147,15 +147,20 @@ func (p *places) forget(world *Cluster, set *v1beta1.RollSet, now time.Time) {
 	if len(p.vacant) == 0 {
 		return
 	}
-	missing := int(*set.Spec.Replicas)
-	for pod := range apiserver.Each[*corev1.Pod](world.Store) {
-		if OwnerOf(pod) == set.UID && pod.DeletionTimestamp == nil && !isSurge(pod) {
-			missing--
-		}
-	}
-	if n := max(0, len(p.vacant)-max(0, missing)); n > 0 {
+	if n := max(0, len(p.vacant)-max(0, missing(world, set))); n > 0 {
 		p.vacant, p.dropped = p.vacant[n:], now.Truncate(time.Second)
 	}
+}
+
+// missing returns how many pods a set lacks; negative if it has too many.
+func missing(world *Cluster, set *v1beta1.RollSet) int {
+	n := int(*set.Spec.Replicas)
+	for pod := range apiserver.Each[*corev1.Pod](world.Store) {
+		if OwnerOf(pod) == set.UID && pod.DeletionTimestamp == nil && !isSurge(pod) {
+			n--
+		}
+	}
+	return n
 }
 
 // leaves notes that the place of a pod becomes vacant.
@@ -179,15 +184,16 @@ func (p *places) leaves(pod *corev1.Pod, e *apiserver.Entry) {
 func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *corev1.Pod) {
 	own := func(v vacancy) bool { return v.pod == apiserver.KeyOf(pod) }
 	i := slices.IndexFunc(p.vacant, own)
+	known := true
 	if i < 0 && len(p.vacant) > 0 && set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
-		i = 0
+		i, known = 0, missing(c.world, set) < len(p.vacant) // otherwise another one may be the successor, and this one is added
 	}
 	switch {
 	case pod.Labels[v1beta1.SurgeLabel] == "true", i < 0:
 		p.added[pod.UID] = true
 	default:
 		domain := p.vacant[i].domain
-		if !c.remembers(manager, p.vacant[i]) {
+		if !known || !c.remembers(manager, p.vacant[i]) {
 			domain = ""
 		}
 		p.homes[pod.UID] = home{p.key, domain}
