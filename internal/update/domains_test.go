@@ -297,7 +297,10 @@ func TestSoakCountsRestarts(t *testing.T) {
 // TestOriginate creates pods. Each says what it replaces.
 func TestOriginate(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ config, state, want string }{
+	for name, tt := range map[string]struct {
+		config, state, want string
+		vacated             map[string]snapshot.Domain
+	}{
 		"surge that stays replaces a pod of the domain in turn": {
 			config: "random R=3 mu=0 surge=1 soak=0 v1>v2", state: "b/a:v1+ a/b:v1+ b/c:v1+", want: "v2 zone=a",
 		},
@@ -319,10 +322,15 @@ func TestOriginate(t *testing.T) {
 		"nor if no pod is left": {
 			config: "ordinal R=2 reached=2 soak=0 v1", want: "v1 zone?, v1 zone?",
 		},
+		"a pod that was added does not take the place of one that is gone": {
+			config: "random R=4 reached=3 soak=0 v1", state: "a/a:v1+ b/b:v1+ a/new:v1.", want: "v1 zone=c",
+			vacated: map[string]snapshot.Domain{"c": {Value: "c"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			snap := snapshottest.Parse(tt.config, tt.state)
+			snap.Vacated = tt.vacated
 			w := desired.Of(snap)
 			p := scaled(snap, w)
 			update.Originate(snap, w, &p)
