@@ -50,29 +50,36 @@ func Adoptable(snap *snapshot.Set, pod *corev1.Pod) bool {
 }
 
 // Recognize plans which pods to label with the update revision or the current one, or asks the API server what such a pod would
-// look like. If it plans nothing, every pod has the right label or differs from both templates.
+// look like. If it plans nothing, every pod has the right label or differs from both templates. The last answer stays in force while the
+// server is asked again.
 func Recognize(snap *snapshot.Set) action.Plan {
 	var p action.Plan
+	revisions := recognizable(snap)
 	for r := range snap.Unsteady() {
 		if !r.Active() || snap.Known[r.Revision].Template != nil {
 			continue
 		}
-		for _, revision := range recognizable(snap) {
-			answer, asked := snap.Preflights[revision.Name]
-			ask := action.Action(action.Preflight{Revision: revision.Name})
-			if expired := asked && answer.Pod == nil && answer.Retry <= 0; (!asked || expired) && !slices.Contains(p.Actions, ask) {
-				p.Add(ask)
-			}
-			if !asked {
+		for _, revision := range revisions {
+			if !ask(snap, revision.Name, &p) {
 				return p
 			}
-			if isOf(snap, r, revision, answer) {
+			if isOf(snap, r, revision, snap.Preflights[revision.Name]) {
 				p.Add(action.Relabel{Pod: r.Pod, Revision: revision.Name})
 				break
 			}
 		}
 	}
 	return p
+}
+
+// ask asks the API server about a revision unless its last answer still counts, and reports whether there is any.
+func ask(snap *snapshot.Set, revision string, p *action.Plan) bool {
+	answer, asked := snap.Preflights[revision]
+	again := action.Action(action.Preflight{Revision: revision})
+	if answer.Pod == nil && answer.Retry <= 0 && !slices.Contains(p.Actions, again) {
+		p.Add(again)
+	}
+	return asked
 }
 
 // recognizable returns the revisions that pods may be of. A pod may have more labels and annotations than its template, so the

@@ -77,7 +77,7 @@ func (e *environment) startLocal(ctx context.Context) (err error) {
 	model := kubelet.Recorded()
 	model.ReadyDelay = 200 * time.Millisecond
 	model.RemoveDelay = 100 * time.Millisecond
-	if e.local, err = testbed.Start(ctx, testbed.Options{Audit: true, Model: &model}); err != nil {
+	if e.local, err = testbed.Start(ctx, testbed.Options{Audit: true, AuditWrites: manager.User, Model: &model}); err != nil {
 		return err
 	}
 	e.config, e.kubeconfig = e.local.RESTConfig(), e.local.Kubeconfig

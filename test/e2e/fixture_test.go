@@ -55,6 +55,7 @@ func newFixture() *fixture {
 			f.explain(ctx)
 		}
 		f.expectUniqueIdentities()
+		f.judge()
 	})
 	return f
 }

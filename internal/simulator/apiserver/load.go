@@ -16,6 +16,21 @@ func (s *Store) Load(objs ...client.Object) {
 	s.garbage = nil
 }
 
+// Record appends a write that another API server has committed, with its version, time and objects. Versions must increase.
+func (s *Store) Record(e Entry) *Entry {
+	s.rv = e.Version
+	if e.New != nil {
+		s.objects[e.Key], s.byUID[e.New.GetUID()] = e.New, e.Key
+	} else {
+		delete(s.objects, e.Key)
+		delete(s.byUID, e.Old.GetUID())
+	}
+	s.owned.update(e.Key, e.Old, e.New)
+	s.log = append(s.log, e)
+	s.byKind[e.Key.Kind] = append(s.byKind[e.Key.Kind], len(s.log)-1)
+	return &s.log[len(s.log)-1]
+}
+
 // Objects returns every object as it is now, in a fixed order.
 func (s *Store) Objects() []client.Object {
 	var objs []client.Object

@@ -105,20 +105,11 @@ func (s *Store) find(key Key) (client.Object, error) {
 
 // commit stores an object in place of old and appends the write to the log. Either of old and obj may be nil.
 func (s *Store) commit(w Write, old, obj client.Object) {
-	s.rv++
 	if obj != nil {
-		obj.SetResourceVersion(strconv.FormatInt(s.rv, 10))
-		s.objects[w.Key] = obj
-		s.byUID[obj.GetUID()] = w.Key
-	} else {
-		delete(s.objects, w.Key)
-		delete(s.byUID, old.GetUID())
+		obj.SetResourceVersion(strconv.FormatInt(s.rv+1, 10))
 	}
-	s.owned.update(w.Key, old, obj)
-	s.log = append(s.log, Entry{Version: s.rv, At: s.now(), Write: w, Old: old, New: obj})
-	s.byKind[w.Key.Kind] = append(s.byKind[w.Key.Kind], len(s.log)-1)
+	entry := s.Record(Entry{Version: s.rv + 1, At: s.now(), Write: w, Old: old, New: obj})
 	collector{s}.soil(w.Key, old, obj)
-	entry := &s.log[len(s.log)-1]
 	for _, f := range s.observers {
 		f(entry)
 	}

@@ -615,6 +615,12 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod is released whose name its successor cannot have, and another one is added at the same time.
 		{"replicas 3\nclaims data\nhistory 0\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nabort\n" +
 			"minReady 2\nrelabel f\nreplicas 5\ngarble-revisions\nenv A=1\ndomains zone 2\nreplicas 4\ngate A True\npodsToDelete b c d", 995249},
+		// A user deletes the revision that is being rolled out, long after its deadline, and asks for rollbacks.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\ndelete a\npodsToDelete a b\n" +
+			"settle\nimage app:v4-mirror\nimage app:v3-bare\nimage app:v4-mirror\npolicy InPlaceOnly\nsettle\nonDeadline Rollback\nforget-update\nrestart", 0},
+		// A user names surge that comes in order, and a higher one comes at the same time.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nhistory 0\nsettle\npolicy Recreate\nhook preDelete! 1 Hold\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\nmaxSurge 2\nspecify 3", 1749},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},

@@ -34,7 +34,11 @@ leaderElection:
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
+omitManagedFields: true
 rules:
+- level: RequestResponse
+  users: [%q]
+  verbs: [create, update, patch, delete]
 - level: Metadata
 `
 
@@ -52,7 +56,7 @@ func (c controlPlane) writeComponentFiles() error {
 	}
 	for name, content := range map[string]string{
 		"scheduler.yaml": fmt.Sprintf(schedulerConfig, kubeconfig),
-		"audit.yaml":     auditPolicy,
+		"audit.yaml":     fmt.Sprintf(auditPolicy, c.options.AuditWrites),
 	} {
 		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(content), 0o600); err != nil {
 			return fmt.Errorf("write configuration: %w", err)

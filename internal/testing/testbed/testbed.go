@@ -53,6 +53,8 @@ type Options struct {
 	WithoutClaims bool
 	// Audit has the API server write every request, with user and verb, to the file Cluster.AuditLog.
 	Audit bool
+	// AuditWrites is a user whose writes are in the audit log with what was sent and answered.
+	AuditWrites string
 	// Progress, if not nil, receives a few words on what is being started.
 	Progress func(string)
 }

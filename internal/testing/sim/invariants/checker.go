@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -69,6 +70,8 @@ type Checker struct {
 	places places
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
+	// otherwise, if not nil, yields the reconciles in which a write may have been decided, apart from the running one.
+	otherwise func() iter.Seq[*Reconcile]
 }
 
 // Reconcile is one reconcile of a manager, and what the manager can know in it.
@@ -217,7 +220,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	}
 	defer c.entered.see(e, v.now)
 	for _, r := range rules() {
-		if wrong := r.judge(v); wrong != "" && c.Violation == nil {
+		if wrong := r.judge(v); wrong != "" && c.Violation == nil && !c.holds(r, e) {
 			c.Violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
 		}
 	}

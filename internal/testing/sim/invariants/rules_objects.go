@@ -193,24 +193,6 @@ func keepsRevisions(v *verdict) string {
 	return ""
 }
 
-// knewAt reports whether the manager knew a pod at a revision when it planned: the cache shows it there, or the manager has brought it
-// there. The answer to another write of the pod may show what another manager did.
-func (v *verdict) knewAt(pod *corev1.Pod, revision string) bool {
-	isAt := func(obj client.Object) bool {
-		p, ok := obj.(*corev1.Pod)
-		return ok && p.UID == pod.UID && p.Labels[v1beta1.RevisionLabel] == revision
-	}
-	if isAt(v.checker.reconcile.View.Cached(apiserver.KeyOf(pod))) {
-		return true
-	}
-	for own := range v.checker.reconcile.View.Unseen(apiserver.Pods) {
-		if own.Actor == v.Actor && isAt(own.New) && !isAt(own.Old) {
-			return true
-		}
-	}
-	return false
-}
-
 // adoptsOrphansOnly checks I8. A set that exists adopts only orphans that match and are not being deleted, with their
 // UID and resource version. It releases only pods that do not match.
 func adoptsOrphansOnly(v *verdict) string {

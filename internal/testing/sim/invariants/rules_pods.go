@@ -232,7 +232,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	above := func(other *corev1.Pod) bool {
 		return IsActive(other) && v.outside(other) && (waits || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
-	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
+	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) && !v.specified(pod) {
 		return "a higher pod has to go first"
 	}
 	if !v.isAvailable(pod) || v.isInTheWay(pod) {

@@ -69,7 +69,13 @@ func givesUpWithReason(v *verdict) string {
 		}
 		return ""
 	}
-	if age := v.now.Sub(is.CreationTimestamp.Time); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
+	made := is.CreationTimestamp.Time
+	for e := range v.world.Store.History(apiserver.Revisions) { // a user may have deleted it meanwhile
+		if e.Key == v.Key && e.Verb == apiserver.Create && e.New.GetCreationTimestamp().Time.Before(made) {
+			made = e.New.GetCreationTimestamp().Time
+		}
+	}
+	if age := v.now.Sub(made); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
 		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
 	}
 	failed := func(pod *corev1.Pod) bool {

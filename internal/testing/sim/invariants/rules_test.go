@@ -380,9 +380,9 @@ func breaches() map[string]breach {
 				c.update(claim, "status")
 				c.create(mounting(c.pod("web-"+id, "v1"), "data-web-"+id))
 			}
-			c.begin()
 			for _, id := range []string{"a", "b"} {
-				claim := c.store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: namespace, Name: "data-web-" + id})
+				c.begin()
+				claim := apiserver.Clone(c.store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: namespace, Name: "data-web-" + id}))
 				c.patches(claim, `{"metadata":{"resourceVersion":%q},"spec":{"volumeAttributesClassName":"gold"}}`, claim.GetResourceVersion())
 			}
 		}},
@@ -482,7 +482,7 @@ func breaches() map[string]breach {
 			pod := c.pod("web-a", "v1")
 			pod.Labels["example.com/hook"], pod.Labels[v1beta1.LifecycleStateLabel] = "true", "PreparingDelete"
 			prepared := c.create(pod)
-			c.clock.SetTime(c.clock.Now().Add(8 * time.Second))
+			c.clock.SetTime(c.clock.Now().Add(6 * time.Second))
 			c.begin()
 			c.deletes(prepared)
 		}},

@@ -107,3 +107,21 @@ func (c *Cluster) TemplateNamed(version string) *corev1.PodTemplateSpec {
 	}
 	return nil
 }
+
+// knewAt reports whether the manager knew a pod at a revision when it planned: the cache shows it there, or the manager has brought it
+// there. The answer to another write of the pod may show what another manager did.
+func (v *verdict) knewAt(pod *corev1.Pod, revision string) bool {
+	isAt := func(obj client.Object) bool {
+		p, ok := obj.(*corev1.Pod)
+		return ok && p.UID == pod.UID && p.Labels[v1beta1.RevisionLabel] == revision
+	}
+	if isAt(v.checker.reconcile.View.Cached(apiserver.KeyOf(pod))) {
+		return true
+	}
+	for own := range v.checker.reconcile.View.Unseen(apiserver.Pods) {
+		if own.Actor == v.Actor && isAt(own.New) && !isAt(own.Old) {
+			return true
+		}
+	}
+	return false
+}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -61,6 +62,29 @@ func (l Log) Requests(user string) ([]Request, error) {
 	})
 	return list, err
 }
+
+// Write is a request to write that succeeded.
+type Write struct {
+	Request
+
+	// Sent is what was sent: an object, a patch, or options. Stored is the object that the API server answered with.
+	Sent, Stored []byte
+}
+
+// Writes returns the user's writes in a namespace, in the order of their answers. It needs a log with what was sent and answered.
+func (l Log) Writes(user, namespace string) ([]Write, error) {
+	var list []Write
+	err := l.read(user, func(e *auditv1.Event) {
+		r := requestOf(e)
+		if e.Stage == auditv1.StageResponseComplete && e.RequestObject != nil && e.ResponseObject != nil && r.Namespace == namespace && r.Code < http.StatusMultipleChoices && !strings.HasSuffix(r.Verb, dryRun) {
+			list = append(list, Write{Request: r, Sent: e.RequestObject.Raw, Stored: e.ResponseObject.Raw})
+		}
+	})
+	return list, err
+}
+
+// dryRun marks the verb of a request that only asks whether a write would succeed.
+const dryRun = " (dry run)"
 
 // Rights returns the user's requests as "verb group/resource", and whether each was ever forbidden.
 func (l Log) Rights(user string) (map[string]bool, error) {
@@ -128,7 +152,7 @@ func requestOf(e *auditv1.Event) Request {
 	}
 	if _, query, _ := strings.Cut(e.RequestURI, "?"); query != "" {
 		if values, err := url.ParseQuery(query); err == nil && values.Get("dryRun") != "" {
-			r.Verb += " (dry run)"
+			r.Verb += dryRun
 		}
 	}
 	if e.ResponseStatus != nil {
