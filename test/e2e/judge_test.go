@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 	auditlog "rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
@@ -54,8 +55,9 @@ func (f *fixture) judge() {
 			sets = append(sets, e.Key)
 		}
 	}
+	lag := patience.For(invariants.Lag)
 	for _, set := range sets {
-		judged, err := invariants.Replay(entries, set, manager.User)
+		judged, err := invariants.Replay(entries, set, manager.User, lag)
 		Expect(err).NotTo(HaveOccurred(), "set %s", set)
 		AddReportEntry("invariants", fmt.Sprintf("%d writes for set %s keep all of them", judged, set.Name), ReportEntryVisibilityFailureOrVerbose)
 	}

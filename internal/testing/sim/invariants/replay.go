@@ -15,19 +15,17 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// maxLag is how old a state may be on which a manager decides. maxPause is the longest time between two writes of a reconcile.
-const (
-	maxLag   = 2 * time.Second
-	maxPause = time.Second
-)
+// Lag is how old a state may be on which a manager decides, on a machine that does nothing else.
+const Lag = 2 * time.Second
 
 // Replay judges the writes of a manager to one set that were recorded on a real API server, in the order of their versions, and returns
 // how many there are. It does not know what the caches of the manager showed: a write breaks an invariant if it does whatever they
-// showed in the two seconds before its reconcile, which ends with a write of the status. Nor does it know nodes, budgets, or requests that failed, so rules about these say nothing.
-func Replay(entries []apiserver.Entry, set apiserver.Key, manager string) (judged int, err error) {
+// showed in the time lag before its reconcile, which ends with a write of the status. Nor does it know nodes, budgets, or requests that
+// failed, so rules about these say nothing.
+func Replay(entries []apiserver.Entry, set apiserver.Key, manager string, lag time.Duration) (judged int, err error) {
 	var now time.Time
 	store := apiserver.NewStore(func() time.Time { return now })
-	r := &replay{store: store, manager: manager, set: set, owners: map[types.UID]string{}}
+	r := &replay{store: store, manager: manager, set: set, lag: lag, owners: map[types.UID]string{}}
 	r.alone = !slices.ContainsFunc(entries, func(e apiserver.Entry) bool { return e.Key.Kind == set.Kind && e.Key != set })
 	c := NewChecker(NewCluster(store, set, func() time.Time { return now }))
 	c.Restart(manager)
@@ -58,6 +56,8 @@ type replay struct {
 	store   *apiserver.Store
 	set     apiserver.Key
 	manager string
+	// lag is how old a state may be on which the manager decides. No two writes of a reconcile have half as much time between them.
+	lag time.Duration
 	// alone is true if there is no other set, which a write to an unknown object could be about.
 	alone bool
 	// last is the version before the write that is judged.
@@ -94,7 +94,7 @@ func (r *replay) setOf(e *apiserver.Entry) string {
 
 // write notes a write that is judged.
 func (r *replay) write(e *apiserver.Entry) {
-	if r.told || e.At.Sub(r.wrote) > maxPause {
+	if r.told || e.At.Sub(r.wrote) > r.lag/2 {
 		r.began = e.At
 	}
 	r.wrote, r.told = e.At, e.Key.Kind == apiserver.RollSets
@@ -113,7 +113,7 @@ func (r *replay) at(version int64, now time.Time) *Reconcile {
 func (r *replay) otherwise() iter.Seq[*Reconcile] {
 	return func(yield func(*Reconcile) bool) {
 		for _, other := range slices.Backward(r.store.Log()) {
-			if other.Version < r.last && !yield(r.at(other.Version, other.At)) || r.began.Sub(other.At) > maxLag {
+			if other.Version < r.last && !yield(r.at(other.Version, other.At)) || r.began.Sub(other.At) > r.lag {
 				return
 			}
 		}

@@ -23,7 +23,7 @@ func TestReplayedRulesCanFail(t *testing.T) {
 			c := newCourt(t, b.edit)
 			b.do(c)
 			record := longAgo(c.store.Log())
-			if _, err := Replay(record, apiserver.KeyOf(c.set), manager); err == nil || !strings.HasPrefix(err.Error(), name+" broken") {
+			if _, err := Replay(record, apiserver.KeyOf(c.set), manager, Lag); err == nil || !strings.HasPrefix(err.Error(), name+" broken") {
 				t.Errorf("replayed: %v", err)
 			}
 		})
