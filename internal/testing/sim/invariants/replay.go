@@ -25,7 +25,7 @@ const Lag = 2 * time.Second
 func Replay(entries []apiserver.Entry, set apiserver.Key, manager string, lag time.Duration) (judged int, err error) {
 	var now time.Time
 	store := apiserver.NewStore(func() time.Time { return now })
-	r := &replay{store: store, manager: manager, set: set, lag: lag, owners: map[types.UID]string{}}
+	r := &replay{store: store, view: apiserver.NewView(store), manager: manager, set: set, lag: lag, owners: map[types.UID]string{}}
 	r.alone = !slices.ContainsFunc(entries, func(e apiserver.Entry) bool { return e.Key.Kind == set.Kind && e.Key != set })
 	c := NewChecker(NewCluster(store, set, func() time.Time { return now }))
 	c.Restart(manager)
@@ -40,7 +40,8 @@ func Replay(entries []apiserver.Entry, set apiserver.Key, manager string, lag ti
 		case (owner == set.Name || owner == "" && r.alone) && entry.Key.Kind != apiserver.Budgets:
 			judged++
 			r.write(entry)
-			c.Begin(r.at(r.last, now))
+			r.advance()
+			c.Begin(r.reconcile(r.view, now))
 			c.Observe(entry)
 			c.End()
 		}
@@ -53,7 +54,9 @@ func Replay(entries []apiserver.Entry, set apiserver.Key, manager string, lag ti
 
 // replay knows what was recorded so far.
 type replay struct {
-	store   *apiserver.Store
+	store *apiserver.Store
+	// view shows the last state.
+	view    *apiserver.View
 	set     apiserver.Key
 	manager string
 	// lag is how old a state may be on which the manager decides. No two writes of a reconcile have half as much time between them.
@@ -100,12 +103,25 @@ func (r *replay) write(e *apiserver.Entry) {
 	r.wrote, r.told = e.At, e.Key.Kind == apiserver.RollSets
 }
 
+// advance brings the view to the last state.
+func (r *replay) advance() {
+	for _, kind := range apiserver.Kinds() {
+		for e := r.view.Next(kind); e != nil && e.Version <= r.last; e = r.view.Next(kind) {
+			r.view.Deliver(kind)
+		}
+	}
+}
+
 // at returns a reconcile in which the caches showed the state at a version.
 func (r *replay) at(version int64, now time.Time) *Reconcile {
 	view := apiserver.NewView(r.store)
 	for _, kind := range apiserver.Kinds() {
 		view.Relist(kind, version)
 	}
+	return r.reconcile(view, now)
+}
+
+func (r *replay) reconcile(view *apiserver.View, now time.Time) *Reconcile {
 	return &Reconcile{Manager: r.manager, Set: r.set, View: view, Clock: clocktesting.NewFakePassiveClock(now)}
 }
 

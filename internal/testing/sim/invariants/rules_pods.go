@@ -154,21 +154,26 @@ func (v *verdict) outside(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
 		return false
 	}
-	return !slices.Contains(v.inUse(), v.ordinalByName(pod))
+	_, used := slices.BinarySearch(v.inUse(), v.ordinalByName(pod))
+	return !used
 }
 
 // inUse returns the ordinals that the set uses, in order: from the start, without those that are reserved.
-func (v *verdict) inUse() (ordinals []int) {
+func (v *verdict) inUse() []int {
+	if v.ordinals != nil {
+		return v.ordinals
+	}
 	next := 0
 	if o := v.set.Spec.Ordinals; o != nil {
 		next = int(o.Start)
 	}
-	for ; len(ordinals) < int(*v.set.Spec.Replicas) && next <= math.MaxInt32; next++ {
+	v.ordinals = make([]int, 0, *v.set.Spec.Replicas)
+	for ; len(v.ordinals) < int(*v.set.Spec.Replicas) && next <= math.MaxInt32; next++ {
 		if !v.reserved(next) {
-			ordinals = append(ordinals, next)
+			v.ordinals = append(v.ordinals, next)
 		}
 	}
-	return ordinals
+	return v.ordinals
 }
 
 // reserved reports whether the set reserves an ordinal.

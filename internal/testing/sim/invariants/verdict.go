@@ -30,6 +30,8 @@ type verdict struct {
 	pods map[apiserver.Key]*corev1.Pod
 	// selector is the set's selector; nil until a pod is held against it.
 	selector labels.Selector
+	// ordinals are those that the set uses; nil until they are asked for.
+	ordinals []int
 }
 
 // verdictOn returns a write together with what its manager could know before it.
