@@ -621,6 +621,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A user names surge that comes in order, and a higher one comes at the same time.
 		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nhistory 0\nsettle\npolicy Recreate\nhook preDelete! 1 Hold\n" +
 			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\nmaxSurge 2\nspecify 3", 1749},
+		// A delete is not answered, and then its pod becomes available and stays.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preDelete 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\n" +
+			"image app:v2-again\nzone-down c\nmaxSurge 4\nsettle", 4},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},
