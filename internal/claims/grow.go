@@ -42,7 +42,7 @@ func (k kind) plan(snap *snapshot.Set, p *action.Plan) {
 	for _, a := range p.Actions {
 		written[action.Subject(snap.Name, a)] = true
 	}
-	turns, others := turns(snap)
+	turns, others := k.turns(snap)
 	others = slices.DeleteFunc(others, func(r *snapshot.Replica) bool { return !slices.ContainsFunc(r.Claims, k.underway) })
 	free := snap.Limits.AtOnce() - len(others)
 	var due [][]action.ChangeClaim
@@ -81,8 +81,9 @@ func askFor(snap *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (as
 }
 
 // turns returns the replicas whose claims may be changed now, in the order of an update: those at the update revision that no
-// partition holds back. It returns the other active ones too.
-func turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
+// partition holds back. It returns the other active ones too. A partition keeps any pods with random names, so those whose claims were
+// changed come first: the order of an update depends on the time, and must not let others follow.
+func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 	var active []*snapshot.Replica
 	for i := range snap.Replicas {
 		if r := &snap.Replicas[i]; r.Active() {
@@ -93,6 +94,14 @@ func turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 		slices.SortFunc(active, desired.HighestFirst)
 	} else {
 		desired.SortByLoss(snap, active)
+		if snap.Partition() > 0 {
+			waits := func(r *snapshot.Replica) bool {
+				return len(k.wanted(snap, r)) > 0 && !slices.ContainsFunc(r.Claims, k.underway)
+			}
+			first := slices.DeleteFunc(slices.Clone(active), waits)
+			rest := slices.DeleteFunc(active, func(r *snapshot.Replica) bool { return !waits(r) })
+			active = slices.Concat(first, rest)
+		}
 	}
 	free := max(0, len(active)-snap.Partition())
 	for i, r := range active {
