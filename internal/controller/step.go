@@ -188,11 +188,11 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	return ctrl.Result{}
 }
 
-// learned reports whether a preflight had another answer than the last time. One that never answers would else keep the status from
-// being written.
+// learned reports whether a preflight was answered, or failed in another way than the last time. One that never answers would else
+// keep the status from being written.
 func (s *step) learned() bool {
 	for name, answer := range s.result.Preflights {
-		if last, asked := s.snap.Preflights[name]; !asked || answer.Refusal != last.Refusal || (answer.Pod == nil) != (last.Pod == nil) {
+		if last := s.snap.Preflights[name]; !answer.Failed || !last.Failed || answer.Refusal != last.Refusal {
 			return true
 		}
 	}

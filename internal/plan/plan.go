@@ -92,11 +92,10 @@ func unmark(snap *snapshot.Set, p *action.Plan) {
 	}
 }
 
-// asksAgain reports whether an action is a preflight that had no clear answer before. The last answer stays in force meanwhile.
+// asksAgain reports whether an action is a preflight that failed before. The others do not wait for one that may never be answered.
 func asksAgain(snap *snapshot.Set, a action.Action) bool {
 	ask, ok := a.(action.Preflight)
-	_, asked := snap.Preflights[ask.Revision]
-	return ok && asked
+	return ok && snap.Preflights[ask.Revision].Failed
 }
 
 // unsettled reports whether an action is paused because its result is unknown or it was refused.
