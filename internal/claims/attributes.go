@@ -19,12 +19,17 @@ import (
 func modified(_ *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim {
 	want := attributesOf(template)
 	switch {
-	case claim.Status.Phase != corev1.ClaimBound || want == attributesOf(claim):
+	case claim.Status.Phase != corev1.ClaimBound || hasAttributes(template, claim):
 		return nil
 	case want == "" && (!isGiven(claim) || applied(claim) != ""):
 		return nil
 	}
 	return &action.ChangeClaim{Claim: claim, Class: &want}
+}
+
+// hasAttributes reports whether a claim asks for the volume attributes class of its template.
+func hasAttributes(template, claim *corev1.PersistentVolumeClaim) bool {
+	return attributesOf(template) == attributesOf(claim)
 }
 
 // isModifying reports whether the storage behind a claim does not have the volume attributes class that the claim asks for.

@@ -291,6 +291,59 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestGrowBehindPartition has a partition that keeps two of three pods with random names, whatever their order is.
+func TestGrowBehindPartition(t *testing.T) {
+	t.Parallel()
+	small := func(id string) *corev1.PersistentVolumeClaim { return claim(id, "1Gi") }
+	grown := func(id string) *corev1.PersistentVolumeClaim { return claim(id, "2Gi") }
+	growing := func(id string) *corev1.PersistentVolumeClaim {
+		c := grown(id)
+		c.Status.Capacity[corev1.ResourceStorage] = resource.MustParse("1Gi")
+		return c
+	}
+	fixed := func(id string) *corev1.PersistentVolumeClaim {
+		c := small(id)
+		c.Spec.StorageClassName = new("fixed")
+		return c
+	}
+	const current, rolling = "random R=3 p=2 v1", "random R=3 p=2 v1>v2"
+	for name, tt := range map[string]struct {
+		config, revision string // of the one pod; the others are at v1
+		one, others      func(id string) *corev1.PersistentVolumeClaim
+		grows            bool
+	}{
+		"one was changed":               {config: current, revision: "v1", one: grown, others: small},
+		"one is being changed":          {config: current, revision: "v1", one: growing, others: small},
+		"one can be changed":            {config: current, revision: "v1", one: small, others: fixed, grows: true},
+		"one was updated":               {config: rolling, revision: "v2", one: small, others: grown, grows: true},
+		"one was updated, others wait":  {config: rolling, revision: "v2", one: small, others: small, grows: true},
+		"one was updated and changed":   {config: rolling, revision: "v2", one: grown, others: small},
+		"one was changed, not all have": {config: current, revision: "v1", one: grown, others: fixed},
+	} {
+		for _, id := range []string{"a", "b", "c"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				t.Parallel()
+				var state []string
+				all, want := map[string]*corev1.PersistentVolumeClaim{}, ""
+				for _, other := range []string{"a", "b", "c"} {
+					all[other] = tt.others(other)
+					state = append(state, other+":v1+")
+				}
+				all[id] = tt.one(id)
+				state[id[0]-'a'] = id + ":" + tt.revision + "+"
+				if tt.grows {
+					want = "grow claim data-web-" + id + " to 2Gi"
+				}
+				snap := observe(tt.config, strings.Join(state, " "), "2Gi", all)
+				snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain}
+				if diff := cmp.Diff(want, plan(snap)); diff != "" {
+					t.Errorf("plan (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
 func TestGrow(t *testing.T) {
 	t.Parallel()
 	small := func(id string) *corev1.PersistentVolumeClaim { return claim(id, "1Gi") }

@@ -22,6 +22,8 @@ import (
 type kind struct {
 	// underway reports whether the storage behind a claim is still being changed.
 	underway func(*corev1.PersistentVolumeClaim) bool
+	// has reports whether a claim asks for the values of its template.
+	has func(template, claim *corev1.PersistentVolumeClaim) bool
 	// due returns the write by which a claim gets the values of its template; nil if it has them.
 	due func(snap *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim
 }
@@ -31,7 +33,7 @@ func change(snap *snapshot.Set, p *action.Plan) {
 	if len(snap.Spec.VolumeClaimTemplates) == 0 || snap.Paused() {
 		return
 	}
-	for _, k := range []kind{{isGrowing, resized}, {isModifying, modified}} {
+	for _, k := range []kind{{isGrowing, hasSize, resized}, {isModifying, hasAttributes, modified}} {
 		k.plan(snap, p)
 	}
 }
@@ -81,8 +83,7 @@ func askFor(snap *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (as
 }
 
 // turns returns the replicas whose claims may be changed now, in the order of an update: those at the update revision that no
-// partition holds back. It returns the other active ones too. A partition keeps any pods with random names, so those whose claims were
-// changed come first: the order of an update depends on the time, and must not let others follow.
+// partition holds back. It returns the other active ones too.
 func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 	var active []*snapshot.Replica
 	for i := range snap.Replicas {
@@ -95,12 +96,7 @@ func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 	} else {
 		desired.SortByLoss(snap, active)
 		if snap.Partition() > 0 {
-			waits := func(r *snapshot.Replica) bool {
-				return len(k.wanted(snap, r)) > 0 && !slices.ContainsFunc(r.Claims, k.underway)
-			}
-			first := slices.DeleteFunc(slices.Clone(active), waits)
-			rest := slices.DeleteFunc(active, func(r *snapshot.Replica) bool { return !waits(r) })
-			active = slices.Concat(first, rest)
+			active = k.changedFirst(snap, active)
 		}
 	}
 	free := max(0, len(active)-snap.Partition())
@@ -112,6 +108,34 @@ func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 		}
 	}
 	return turns, others
+}
+
+// changedFirst returns the replicas of a set with random names: first those whose claims were changed, then those whose claims can be
+// changed now, then the others. A partition keeps any of them. The order of an update depends on the time, so a partition that kept the
+// last in that order would let the claims of more and more pods be changed.
+func (k kind) changedFirst(snap *snapshot.Set, active []*snapshot.Replica) []*snapshot.Replica {
+	var changed, due, others []*snapshot.Replica
+	for _, r := range active {
+		switch {
+		case r.Revision != snap.Update.Name:
+			others = append(others, r)
+		case slices.ContainsFunc(r.Claims, k.underway), k.changed(snap, r):
+			changed = append(changed, r)
+		case len(k.wanted(snap, r)) > 0:
+			due = append(due, r)
+		default:
+			others = append(others, r)
+		}
+	}
+	return slices.Concat(changed, due, others)
+}
+
+// changed reports whether all claims of a replica ask for the values of their templates.
+func (k kind) changed(snap *snapshot.Set, r *snapshot.Replica) bool {
+	return !slices.ContainsFunc(snap.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+		claim := r.Claim(identity.ClaimName(snap.Name, template.Name, r.ID))
+		return claim == nil || !k.has(&template, claim)
+	})
 }
 
 // wanted returns the changes of the claims of a replica that the templates ask for.
@@ -128,6 +152,12 @@ func (k kind) wanted(snap *snapshot.Set, r *snapshot.Replica) []action.ChangeCla
 		}
 	}
 	return wanted
+}
+
+// hasSize reports whether a claim requests as much storage as its template, or more.
+func hasSize(template, claim *corev1.PersistentVolumeClaim) bool {
+	size := requested(claim)
+	return size.Cmp(requested(template)) >= 0
 }
 
 // resized returns the write by which a claim comes to request as much storage as its template; nil if it does, or cannot.

@@ -19,6 +19,7 @@ import (
 // places records whose place each pod of a set with failure domains takes. It follows the writes of everybody, and reads nothing
 // that managers write about it.
 type places struct {
+	// set is the set whose places these are, and key the label of its domains; empty while it has none.
 	set types.UID
 	key string
 	// vacant are the places of pods that have gone, or are about to, and that no new pod takes yet, the oldest first.

@@ -164,11 +164,47 @@ func asksInTurn(v *verdict) string {
 		asked, has := c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName
 		return asked != nil && (has == nil || *has != *asked)
 	}
+	if !undone(was) && v.keptByPartition(is, &v.set.Spec.VolumeClaimTemplates[i], resizes) {
+		return "the partition keeps it as it is"
+	}
 	limit := max(1, limitsOf(&v.set.Spec).maxUnavailable)
 	if n := v.count(func(pod *corev1.Pod) bool { return v.waitsForClaim(pod, is, undone) }); !undone(was) && n >= limit {
 		return fmt.Sprintf("the claims of %d pods are being changed already, and %d may be unavailable", n, limit)
 	}
 	return ""
+}
+
+// keptByPartition reports whether the partition keeps a claim as it is: its ordinal is among the first or, with random names, the claims
+// of enough other pods ask for what the template asks for, as far as the manager knows.
+func (v *verdict) keptByPartition(claim, template *corev1.PersistentVolumeClaim, resizes bool) bool {
+	kept, prefix := v.world.Limits(v.set).Partition, template.Name+"-"+v.set.Name+"-"
+	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		rank := slices.Index(v.inUse(), numberOrNone(strings.TrimPrefix(claim.Name, prefix)))
+		return rank >= 0 && rank < kept
+	}
+	changed := func(pod *corev1.Pod) bool {
+		other := v.knownClaim(apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: prefix + strings.TrimPrefix(pod.Name, v.set.Name+"-")})
+		switch {
+		case other == nil, other.Name == claim.Name, !IsActive(pod):
+			return false
+		case resizes:
+			return other.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
+		default:
+			return apiequality.Semantic.DeepEqual(other.Spec.VolumeAttributesClassName, template.Spec.VolumeAttributesClassName)
+		}
+	}
+	return kept > 0 && v.count(changed) >= v.count(IsActive)-kept
+}
+
+// knownClaim returns a claim as the cache shows it, or as the manager has written it since; nil if the manager knows of none.
+func (v *verdict) knownClaim(key apiserver.Key) *corev1.PersistentVolumeClaim {
+	claim, _ := v.checker.reconcile.View.Cached(key).(*corev1.PersistentVolumeClaim)
+	for own := range v.checker.reconcile.View.Unseen(apiserver.Claims) {
+		if own.Version < v.Version && own.Actor == v.Actor && own.Key == key {
+			claim, _ = own.New.(*corev1.PersistentVolumeClaim)
+		}
+	}
+	return claim
 }
 
 // waitsForClaim reports whether a claim of a pod that stays, as the manager knows it, is not as it was asked to be, and is none of the
