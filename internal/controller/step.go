@@ -174,9 +174,6 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	if s.learned() || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
 		return atOnce() // what is to be done depends on the answers, and no event brings them
 	}
-	for name := range s.result.Preflights {
-		s.plan.Wake(s.writes.Wait(attempt.Key{Verb: attempt.Preflighting, Object: name}))
-	}
 	failed := slices.ContainsFunc(s.result.Attempts, func(a attempt.Result) bool { return a.Err != nil })
 	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
 		s.plan.Wake(lookAgain)

@@ -50,6 +50,8 @@ type timeline[T client.Object] struct {
 	changes []change[T]
 	// version is the newest resource version that was seen.
 	version uint64
+	// lists is how many times the objects were listed. More than once means that a watch was cut, and what happened meanwhile is unknown.
+	lists int
 }
 
 // change is one version of an object, or its end.
@@ -204,6 +206,7 @@ func (t *timeline[T]) note(c change[T]) (moved bool) {
 
 // list enters the objects of a list, and reports whether one was created, began to terminate, or vanished.
 func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
+	t.lists++
 	var changes []change[T]
 	missing := maps.Clone(t.now)
 	for _, o := range objects {
