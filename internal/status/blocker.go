@@ -279,10 +279,24 @@ func (f *facts) failure() *Failure {
 			return &Failure{Reason: v1beta1.ReasonClaimConflict, Message: h.String()}
 		case action.HeldByName:
 			return &Failure{Reason: v1beta1.ReasonNameConflict, Message: h.String()}
+		case action.HeldByPreflight:
+			if !f.exists(h.Subject) { // a pod that is to move is told by refusedTemplate
+				return &Failure{Reason: v1beta1.ReasonFailedCreate, Message: h.String()}
+			}
 		default: // not a refusal of the API server
 		}
 	}
 	return nil
+}
+
+// exists reports whether the set has a pod of a name.
+func (f *facts) exists(name string) bool {
+	for i := range f.snap.Replicas {
+		if pod := f.snap.Replicas[i].Pod; pod != nil && pod.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // refusesTemplate reports whether the API server refuses pods made from the template.

@@ -626,6 +626,8 @@ func TestHistoriesAgain(t *testing.T) {
 			"image app:v2-again\nzone-down c\nmaxSurge 4\nsettle", 4},
 		// A partition keeps the claims of two pods with random names, also when others would come first later.
 		{"replicas 3\nclaims data\nsettle\nrun 1m\nattributes gold\npartition 2", 1},
+		// A policy takes the owner off new pods. The first one is adopted, and waits for the second.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nrewrite pods owner- create\nreplicas 2\nimage app:quorum\nsettle", 4},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},
