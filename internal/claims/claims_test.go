@@ -394,6 +394,11 @@ func TestGrow(t *testing.T) {
 			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": claim("1", "2Gi")},
 			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
 		},
+		"and keeps those of the lowest places, not of the lowest pods": {
+			config: "ordinal start=1 R=3 p=2 v1", state: "0:v1+ 1:v1+ 2:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": small("1"), "2": small("2")},
+			message: "data-web-1: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
 		"a pause keeps claims back": {
 			config: "ordinal R=1 paused v1", state: "0:v1+",
 			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0")},

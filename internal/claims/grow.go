@@ -83,7 +83,7 @@ func askFor(snap *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (as
 }
 
 // turns returns the replicas whose claims may be changed now, in the order of an update: those at the update revision that no
-// partition holds back. It returns the other active ones too.
+// partition holds back. It returns the other active ones too. Surge and pods whose ordinals are not in use have no turn.
 func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 	var active []*snapshot.Replica
 	for i := range snap.Replicas {
@@ -99,10 +99,16 @@ func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 			active = k.changedFirst(snap, active)
 		}
 	}
-	free := max(0, len(active)-snap.Partition())
-	for i, r := range active {
-		if i < free && r.Revision == snap.Update.Name {
+	free := snap.Limits.Replicas - snap.Partition()
+	for _, r := range active {
+		place, used := snap.InUse(r.Ordinal)
+		mayChange := free > 0
+		if snap.Ordinal() {
+			mayChange = used && place >= snap.Partition()
+		}
+		if mayChange && !r.Surge && r.Revision == snap.Update.Name {
 			turns = append(turns, r)
+			free--
 		} else {
 			others = append(others, r)
 		}
@@ -111,13 +117,13 @@ func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 }
 
 // changedFirst returns the replicas of a set with random names: first those whose claims were changed, then those whose claims can be
-// changed now, then the others. A partition keeps any of them. The order of an update depends on the time, so a partition that kept the
+// changed now, then the others, surge included. A partition keeps any of them. The order of an update depends on the time, so a partition that kept the
 // last in that order would let the claims of more and more pods be changed.
 func (k kind) changedFirst(snap *snapshot.Set, active []*snapshot.Replica) []*snapshot.Replica {
 	var changed, due, others []*snapshot.Replica
 	for _, r := range active {
 		switch {
-		case r.Revision != snap.Update.Name:
+		case r.Revision != snap.Update.Name, r.Surge:
 			others = append(others, r)
 		case slices.ContainsFunc(r.Claims, k.underway), k.changed(snap, r):
 			changed = append(changed, r)

@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Status returns, for each claim template, how many claims of the set's pods match it. It explains the first that does not; one that
+// Status returns, for each claim template, how many claims of the pods that stay match it. It explains the first that does not; one that
 // merely waits for its turn only if no other does not match.
 func Status(snap *snapshot.Set) []v1beta1.VolumeClaimStatus {
 	var all []v1beta1.VolumeClaimStatus
@@ -25,7 +25,7 @@ func Status(snap *snapshot.Set) []v1beta1.VolumeClaimStatus {
 		for j := range snap.Replicas {
 			r := &snap.Replicas[j]
 			claim := r.Claim(identity.ClaimName(snap.Name, template.Name, r.ID))
-			if claim == nil || !r.Active() {
+			if claim == nil || !r.Active() || snap.Condemned(r) {
 				continue
 			}
 			s.Claims++

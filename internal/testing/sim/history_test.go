@@ -628,6 +628,12 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\nsettle\nrun 1m\nattributes gold\npartition 2", 1},
 		// A policy takes the owner off new pods. The first one is adopted, and waits for the second.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nrewrite pods owner- create\nreplicas 2\nimage app:quorum\nsettle", 4},
+		// A partition keeps the claims of ordinals while the range moves and a place has no pod.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\nsettle\nrun 1m\nreserve 0\ndeny\nsettle\n" +
+			"attributes silver\npartition 50%", 4},
+		// The answer to an update of metadata shows that another manager has deleted the pod.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal 4 Hold\nimage app:v2\nrun 2s\nrewind 9 Pod\nsettle\nmanagers 2\n" +
+			"annotate team=a\nbusy 5s\nneighbors 40 3\nlabel rank=2 b", 1},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},

@@ -185,7 +185,7 @@ func (v *verdict) keptByPartition(claim, template *corev1.PersistentVolumeClaim,
 	changed := func(pod *corev1.Pod) bool {
 		other := v.knownClaim(apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: prefix + strings.TrimPrefix(pod.Name, v.set.Name+"-")})
 		switch {
-		case other == nil, other.Name == claim.Name, !IsActive(pod):
+		case other == nil, other.Name == claim.Name, !IsActive(pod), isSurge(pod):
 			return false
 		case resizes:
 			return other.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0
@@ -193,7 +193,7 @@ func (v *verdict) keptByPartition(claim, template *corev1.PersistentVolumeClaim,
 			return apiequality.Semantic.DeepEqual(other.Spec.VolumeAttributesClassName, template.Spec.VolumeAttributesClassName)
 		}
 	}
-	return kept > 0 && v.count(changed) >= v.count(IsActive)-kept
+	return kept > 0 && v.count(changed) >= int(*v.set.Spec.Replicas)-kept
 }
 
 // knownClaim returns a claim as the cache shows it, or as the manager has written it since; nil if the manager knows of none.

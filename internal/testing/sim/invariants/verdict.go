@@ -52,10 +52,24 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 		since, unanswered := c.unanswered[own.Version]
 		doubtful := unanswered && e.At.Sub(since) >= doubtTimeout && !v.mayGo(own)
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
-			v.know(own.Key, asSent(own))
+			v.know(own.Key, v.planned(own))
 		}
 	}
 	return v
+}
+
+// planned returns what the plan knew of the object of an earlier write of the same manager. The answer may show that another manager
+// has deleted it.
+func (v *verdict) planned(own *apiserver.Entry) client.Object {
+	obj := asSent(own)
+	pod, isPod := obj.(*corev1.Pod)
+	known, cached := v.checker.reconcile.View.Cached(own.Key).(*corev1.Pod)
+	if !isPod || !cached || own.Verb == apiserver.Delete || pod.DeletionTimestamp == nil || known.UID != pod.UID || known.DeletionTimestamp != nil {
+		return obj
+	}
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp = nil
+	return pod
 }
 
 // asSent returns the object of a write as the manager sent it. What admission made of it may be known only once all writes of a plan are
