@@ -44,8 +44,8 @@ BASE ?= main
 PAIRS ?= 1000
 # How much `make test-sim` plays: ORDERS of events of each scenario, one of SAMPLE crash points, and CHECKS random histories of each
 # kind of set. `make defects` shows that no fewer mistakes are noticed with fewer.
-ORDERS ?= 8
-SAMPLE ?= 8
+ORDERS ?= 4
+SAMPLE ?= 16
 CHECKS ?= 1000
 # How often `make microbench` runs each benchmark: several runs distinguish a change from chance.
 COUNT ?= 6

@@ -56,12 +56,12 @@ func suites() []suite {
 	all := []suite{
 		{name: "golden", args: []string{"-test.run=^TestGolden$"}},
 		{name: "histories", long: true, args: []string{"-test.run=^TestHistories$", "-rapid.checks=300"}},
-		{name: "orders", long: true, args: []string{"-test.run=^TestReplays$", "-seeds=8"}},
+		{name: "orders", long: true, args: []string{"-test.run=^TestReplays$", "-seeds=4"}},
 		{
 			name: "others", long: true,
 			args: []string{"-test.skip=^(TestGolden|TestReplays|TestHistories|TestCrashPoints)$", "-test.short", "-rapid.checks=50"},
 		},
-		{name: "crashes", long: true, args: []string{"-test.run=^TestCrashPoints$", "-sample=8"}},
+		{name: "crashes", long: true, args: []string{"-test.run=^TestCrashPoints$", "-sample=16"}},
 	}
 	for i := range all {
 		all[i].pkg = simulator

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,9 +28,27 @@ const (
 	chart = root + "/charts/rollset"
 )
 
+// tool finds a program that the module file of a folder pins, once: each search by the go command takes a second.
+func tool(folder string, args ...string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path, err := exec.Command("go", append([]string{"-C", folder, "tool", "-n"}, args...)...).CombinedOutput()
+		return strings.TrimSpace(string(path)), err
+	})
+}
+
+var (
+	helm4            = tool(".", "helm")
+	helm3            = tool("v3", "helm")
+	kustomizeProgram = tool(root, "-modfile=go.tools.mod", "kustomize")
+)
+
 // run runs a program and returns its output.
-func run(t *testing.T, name string, args ...string) (string, error) {
+func run(t *testing.T, program func() (string, error), args ...string) (string, error) {
 	t.Helper()
+	name, err := program()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, name)
+	}
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
@@ -43,7 +62,7 @@ func run(t *testing.T, name string, args ...string) (string, error) {
 // template renders a chart as helm install would, in the namespace of config/default.
 func template(t *testing.T, chart string, args ...string) (string, error) {
 	t.Helper()
-	return run(t, "go", append([]string{"tool", "helm", "template", "rollset", chart, "--namespace=rollset-system"}, args...)...)
+	return run(t, helm4, append([]string{"template", "rollset", chart, "--namespace=rollset-system"}, args...)...)
 }
 
 // TestSameWithHelm3 checks that Helm 3 renders and rejects the same as Helm 4.
@@ -53,11 +72,7 @@ func TestSameWithHelm3(t *testing.T) {
 		"crds.install=false", "metrics.enabled=false", "rbac.aggregate=true", "disruption=true", "disruption=true,namespaces={team-a,team-b}", "namespaces={team-a,team-a}", "replicas=two",
 	} {
 		by4, err4 := template(t, chart, "--set="+values)
-		path, err := filepath.Abs(chart)
-		if err != nil {
-			t.Fatal(err)
-		}
-		by3, err3 := run(t, "go", "-C", "v3", "tool", "helm", "template", "rollset", path, "--namespace=rollset-system", "--set="+values,
+		by3, err3 := run(t, helm3, "template", "rollset", chart, "--namespace=rollset-system", "--set="+values,
 			"--kube-version=1.37.0") // a release of Helm 3 knows the newest version; this build does not
 		if (err3 == nil) != (err4 == nil) {
 			t.Errorf("%s: Helm 3 says %v, Helm 4 %v", values, err3, err4)
@@ -68,10 +83,10 @@ func TestSameWithHelm3(t *testing.T) {
 	}
 }
 
-// kustomize builds a folder of the project.
+// kustomize builds a folder.
 func kustomize(t *testing.T, folder string) string {
 	t.Helper()
-	built, err := run(t, "go", "tool", "-C", root, "-modfile=go.tools.mod", "kustomize", "build", folder)
+	built, err := run(t, kustomizeProgram, "build", folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,13 +130,13 @@ func TestSameAsKustomize(t *testing.T) {
 		folder string
 		values []string
 	}{
-		"the default": {folder: "config/default"},
+		"the default": {folder: root + "/config/default"},
 		"monitored": {
-			folder: "config/overlays/monitored",
+			folder: root + "/config/overlays/monitored",
 			values: []string{"--set=metrics.serviceMonitor=true,metrics.rules=true,networkPolicy=true"},
 		},
 		"some namespaces": {
-			folder: "config/overlays/namespaced",
+			folder: root + "/config/overlays/namespaced",
 			values: []string{"--set=namespaces={team-a,team-b}"},
 		},
 		"disruption": {
@@ -138,7 +153,7 @@ patches:
 `),
 			values: []string{"--set=disruption=true,namespaces={team-a,team-b}"},
 		},
-		"verbose": {folder: "config/overlays/debug", values: []string{"--set=logLevel=1"}},
+		"verbose": {folder: root + "/config/overlays/debug", values: []string{"--set=logLevel=1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered, err := template(t, chart, c.values...)
@@ -323,7 +338,7 @@ func TestFiles(t *testing.T) {
 // TestLint lints the charts with Helm.
 func TestLint(t *testing.T) {
 	for _, folder := range []string{chart, root + "/charts/application"} {
-		if _, err := run(t, "go", "tool", "helm", "lint", "--strict", folder); err != nil {
+		if _, err := run(t, helm4, "lint", "--strict", folder); err != nil {
 			t.Error(err)
 		}
 	}

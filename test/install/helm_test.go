@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 // helm is the folder of the module of a pinned Helm.
@@ -31,7 +32,11 @@ const (
 // try runs Helm with all rights.
 func (h helm) try(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"-C", string(h), "tool", "helm", "--kubeconfig=" + shared.Kubeconfig}, args...)...)
+	program, err := assets.Tool(string(h), "helm")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig=" + shared.Kubeconfig}, args...)...)
 	cmd.Dir = shared.root
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer

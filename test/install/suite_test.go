@@ -121,7 +121,11 @@ var built = map[string]string{}
 func kustomize(t *testing.T, folder string) string {
 	t.Helper()
 	if _, ok := built[folder]; !ok {
-		built[folder] = command(t, "", "go", "tool", "-modfile=go.tools.mod", "kustomize", "build", folder)
+		program, err := assets.Tool(".", "-modfile=go.tools.mod", "kustomize")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built[folder] = command(t, "", program, "build", folder)
 	}
 	return built[folder]
 }

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,7 +205,7 @@ func tryBuild(t *testing.T, kustomizations folders, patch string) (string, error
 			}
 		}
 	}
-	program, err := kustomizeProgram()
+	program, err := assets.Tool(".", "-modfile=go.tools.mod", "kustomize")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,18 +217,6 @@ func tryBuild(t *testing.T, kustomizations folders, patch string) (string, error
 	}
 	return stdout.String(), nil
 }
-
-// kustomizeProgram is the pinned kustomize.
-var kustomizeProgram = sync.OnceValues(func() (string, error) {
-	root, err := assets.ModuleRoot()
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "tool", "-modfile=go.tools.mod", "-n", "kustomize")
-	cmd.Dir = root
-	out, err := cmd.Output()
-	return strings.TrimSpace(string(out)), err
-})
 
 // decode returns the objects of a manifest by kind; autoscalers by the kind that they scale, too.
 func decode(t *testing.T, manifest string) map[string]*unstructured.Unstructured {

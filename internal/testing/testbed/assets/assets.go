@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -48,6 +49,30 @@ func Build(out io.Writer, binaries ...string) (string, error) {
 		return "", fmt.Errorf("%s: %w", build.Path, err)
 	}
 	return strings.TrimSpace(string(folder)), nil
+}
+
+// tools are the paths that Tool has found, because each search by the go command takes a second.
+var tools sync.Map
+
+// Tool returns the path of a program that a module file pins, and builds it if need be. The arguments are those of go tool in a
+// folder of the project.
+func Tool(folder string, args ...string) (string, error) {
+	key := fmt.Sprint(folder, args)
+	if path, ok := tools.Load(key); ok {
+		return path.(string), nil
+	}
+	root, err := ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	find := exec.Command("go", append([]string{"tool", "-n"}, args...)...)
+	find.Dir, find.Stderr = filepath.Join(root, folder), os.Stderr
+	path, err := find.Output()
+	if err != nil {
+		return "", fmt.Errorf("go tool %s: %w", strings.Join(args, " "), err)
+	}
+	found, _ := tools.LoadOrStore(key, strings.TrimSpace(string(path)))
+	return found.(string), nil
 }
 
 // ModuleRoot returns the folder of the module that the working directory belongs to: the nearest one upwards with a go.mod.
