@@ -32,13 +32,14 @@ var _ = Describe("Ordinals in numbers", func() {
 		return counts
 	}
 
-	It("creates and scales down 1000 pods in batches", func(ctx SpecContext) {
+	It("creates and scales down many pods in batches", func(ctx SpecContext) {
+		replicas := many()
 		begun, from := auditFrom(), time.Now()
 		// No scheduler writes to these pods. Its writes would make deletes fail, whose precondition is the version of the pod.
-		set := f.create(ctx, newSet("ss", 1000, ordinal(), parallel(), template(func(t *corev1.PodTemplateSpec) { t.Spec.SchedulerName = "none" })))
-		f.awaitPods(ctx, set, "1000 pods", func(pods []*corev1.Pod) bool { return len(pods) == 1000 })
+		set := f.create(ctx, newSet("ss", int32(replicas), ordinal(), parallel(), template(func(t *corev1.PodTemplateSpec) { t.Spec.SchedulerName = "none" })))
+		f.awaitPods(ctx, set, "all pods", func(pods []*corev1.Pod) bool { return len(pods) == replicas })
 		created := time.Since(from)
-		Expect(writes(begun, "pods")).To(Equal(map[string]int{"create pods": 1000}))
+		Expect(writes(begun, "pods")).To(Equal(map[string]int{"create pods": replicas}))
 		Expect(overlapping(begun.requests(func(r request) bool {
 			return r.Namespace == f.namespace && r.Verb == "create" && r.Resource == "pods"
 		}))).To(BeTrue(), "no two creates were under way at the same time")
@@ -46,8 +47,8 @@ var _ = Describe("Ordinals in numbers", func() {
 		begun, from = auditFrom(), time.Now()
 		set = f.change(ctx, set, scaledTo(0))
 		f.awaitNames(ctx, set)
-		Expect(writes(begun, "pods")).To(Equal(map[string]int{"delete pods": 1000}))
-		AddReportEntry("1000 pods", fmt.Sprintf("created in %v, gone in %v", created.Round(time.Millisecond), time.Since(from).Round(time.Millisecond)))
+		Expect(writes(begun, "pods")).To(Equal(map[string]int{"delete pods": replicas}))
+		AddReportEntry(fmt.Sprintf("%d pods", replicas), fmt.Sprintf("created in %v, gone in %v", created.Round(time.Millisecond), time.Since(from).Round(time.Millisecond)))
 	})
 
 	It("creates the next pod as soon as the one before is available", func(ctx SpecContext) {

@@ -22,6 +22,14 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
+// many returns how many pods a spec has that counts requests: fewer in the short form.
+func many() int {
+	if testing.Short() {
+		return 200
+	}
+	return 1000
+}
+
 // The numbers are the API server's own: its metrics count the pods that any client created, and its audit log the requests
 // of the manager's user.
 var _ = Describe("The price of a pod", func() {
@@ -29,10 +37,7 @@ var _ = Describe("The price of a pod", func() {
 
 	It("is one write to create it, two to replace it, one to take it away, and no read", func(ctx SpecContext) {
 		withAudit()
-		replicas := 1000
-		if testing.Short() {
-			replicas = 200
-		}
+		replicas := many()
 		measure := func(what string, by func()) spending {
 			GinkgoHelper()
 			f.quiet(ctx, still) // so that the status for the steps before has been written

@@ -50,13 +50,15 @@ var steps = []step{
 // TestLife takes the operator through the steps of its life by each means, on a cluster that does not know the kind, while a set
 // is in the middle of a rollout. No set, pod or claim is lost, and no pod is restarted.
 func TestLife(t *testing.T) {
-	for name, by := range map[string]func(t *testing.T, own string) means{
+	all := map[string]func(t *testing.T, own string) means{
 		"kustomize": byKustomize,
-		"helm-3":    helm3.means,
-		"helm-4":    helm4.means,
 		"olm-v0":    func(t *testing.T, own string) means { return byOLM(t, own, (*operator).uninstallV0) },
 		"olm-v1":    func(t *testing.T, own string) means { return byOLM(t, own, (*operator).uninstallV1) },
-	} {
+	}
+	for name, h := range helms() {
+		all[name] = h.means
+	}
+	for name, by := range all {
 		t.Run(name, func(t *testing.T) {
 			kubectl(t, kustomize(t, "config/default"), "delete", "--ignore-not-found", "-f", "-") // what another test has left
 			kubectl(t, "", "delete", "crd", "--ignore-not-found", "rollsets.apps.rollset.dev")
