@@ -166,8 +166,8 @@ LANES := CODE UNIT E2E NODE PLUGIN
 CODE := verify lint test-modules
 UNIT := test-sim test-unit
 E2E := test-e2e test-bench
-NODE := test-node test-upgrade test-install test-differential
-PLUGIN := test-cli test-envtest test-docs test-browser
+NODE := test-node test-upgrade test-install
+PLUGIN := test-cli test-envtest test-docs test-differential test-browser
 ifdef SIDE_BY_SIDE
 $(CODE) $(UNIT): LOW := nice
 test%: export KUBECONFIG :=
