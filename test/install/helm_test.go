@@ -18,7 +18,6 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
-	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 // helm is the folder of the module of a pinned Helm.
@@ -32,7 +31,7 @@ const (
 // try runs Helm with all rights.
 func (h helm) try(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	program, err := assets.Tool(string(h), "helm")
+	program, err := tool(string(h), "helm")
 	if err != nil {
 		return "", err
 	}

@@ -114,6 +114,18 @@ func command(t *testing.T, stdin, name string, args ...string) string {
 	return stdout.String()
 }
 
+// tools are the paths of pinned programs that were run before, by the arguments of tool.
+var tools = map[string]string{}
+
+// tool returns the path of a pinned program.
+func tool(folder string, args ...string) (path string, err error) {
+	key := fmt.Sprint(folder, args)
+	if tools[key] == "" {
+		tools[key], err = assets.Tool(folder, args...)
+	}
+	return tools[key], err
+}
+
 // built are the kustomizations that were built before, by folder.
 var built = map[string]string{}
 
@@ -121,7 +133,7 @@ var built = map[string]string{}
 func kustomize(t *testing.T, folder string) string {
 	t.Helper()
 	if _, ok := built[folder]; !ok {
-		program, err := assets.Tool(".", "-modfile=go.tools.mod", "kustomize")
+		program, err := tool(".", "-modfile=go.tools.mod", "kustomize")
 		if err != nil {
 			t.Fatal(err)
 		}

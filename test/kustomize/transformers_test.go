@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,7 +206,7 @@ func tryBuild(t *testing.T, kustomizations folders, patch string) (string, error
 			}
 		}
 	}
-	program, err := assets.Tool(".", "-modfile=go.tools.mod", "kustomize")
+	program, err := kustomizeProgram()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +218,9 @@ func tryBuild(t *testing.T, kustomizations folders, patch string) (string, error
 	}
 	return stdout.String(), nil
 }
+
+// kustomizeProgram is the pinned kustomize.
+var kustomizeProgram = sync.OnceValues(func() (string, error) { return assets.Tool(".", "-modfile=go.tools.mod", "kustomize") })
 
 // decode returns the objects of a manifest by kind; autoscalers by the kind that they scale, too.
 func decode(t *testing.T, manifest string) map[string]*unstructured.Unstructured {

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -51,16 +50,9 @@ func Build(out io.Writer, binaries ...string) (string, error) {
 	return strings.TrimSpace(string(folder)), nil
 }
 
-// tools are the paths that Tool has found, because each search by the go command takes a second.
-var tools sync.Map
-
 // Tool returns the path of a program that a module file pins, and builds it if need be. The arguments are those of go tool in a
-// folder of the project.
+// folder of the project. The search takes the go command a second, so keep the path.
 func Tool(folder string, args ...string) (string, error) {
-	key := fmt.Sprint(folder, args)
-	if path, ok := tools.Load(key); ok {
-		return path.(string), nil
-	}
 	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
@@ -71,8 +63,7 @@ func Tool(folder string, args ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("go tool %s: %w", strings.Join(args, " "), err)
 	}
-	found, _ := tools.LoadOrStore(key, strings.TrimSpace(string(path)))
-	return found.(string), nil
+	return strings.TrimSpace(string(path)), nil
 }
 
 // ModuleRoot returns the folder of the module that the working directory belongs to: the nearest one upwards with a go.mod.
