@@ -157,7 +157,7 @@ GO_TEST = $(LOW) go test -vet=off -timeout 60m $(SHUFFLE)
 CONTROLPLANE := KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS
 # The same random inputs each time. `make histories` and similar targets draw new ones.
 test%: export RAPID_SEED ?= 1
-# API servers and tests collect garbage for a fifth of their time without it.
+# API servers collect garbage for a fifth of their time without it.
 test%: export GOGC ?= 300
 
 # `make test` runs these lanes side by side, and the targets of a lane one after the other. The targets of the first two compute
