@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,10 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/settled"
 )
 
@@ -85,6 +90,32 @@ func TestUnwritten(t *testing.T) {
 	for seen, want := range map[*appsv1.ControllerRevision]string{of("a", 1): "web-1", of("a", 3): "", of("b", 1): ""} {
 		if got := m.unwritten([]*appsv1.ControllerRevision{seen}); got != want {
 			t.Errorf("%s with number %d: %q, want %q", seen.UID, seen.Revision, got, want)
+		}
+	}
+}
+
+// TestPrune deletes a revision as it was seen. One that was given away since is kept.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	for given, deleted := range map[bool]bool{false: true, true: false} {
+		clock := clocktesting.NewFakePassiveClock(time.Unix(1_000, 0))
+		api := apiserver.NewClient(apiserver.NewView(apiserver.NewStore(clock.Now)), "user", apiserver.NewScheme())
+		seen := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1"}, Revision: 1}
+		if err := api.Create(t.Context(), seen); err != nil {
+			t.Fatal(err)
+		}
+		if given {
+			now := seen.DeepCopy()
+			now.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}}
+			if err := api.Update(t.Context(), now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		objects := &snapshot.Objects{Set: settled.Set(1), Revisions: []*appsv1.ControllerRevision{seen}}
+		v := &Look{Objects: objects, Writes: (&backoff.Table{}).For(objects), Memory: &Memory{}}
+		(&Control{Client: api}).Prune(t.Context(), v, []string{"web-1"})
+		if got := v.Memory.pruned[seen.UID] != ""; got != deleted {
+			t.Errorf("given away %t: deleted %t, want %t", given, got, deleted)
 		}
 	}
 }

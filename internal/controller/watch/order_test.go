@@ -102,29 +102,31 @@ func TestNamespacesPay(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsToPay puts a set that cannot afford a look into the line. Edits and new sets do not wait for that.
+// TestWhoWaitsToPay puts a set that cannot afford a look into the line, at once and by a timer. Edits and new sets do not wait for that.
 func TestWhoWaitsToPay(t *testing.T) {
 	t.Parallel()
-	for priority, want := range map[int]time.Duration{
+	for priority, pays := range map[int]time.Duration{
 		0: 0, newPriority: 0, Priority: maxCost, lostPriority: maxCost, handler.LowPriority: maxCost,
 	} {
-		timers := clocktesting.NewFakeClock(time.Unix(1_000, 0))
-		l := NewLine("", 1, timers)
-		set := in("a", "1")
-		for range 10 {
-			l.Order.Charge(set.NamespacedName, Look{Pods: 100_000})
-		}
-		l.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, set)
-		waited := time.Duration(0)
-		for ; l.Len() == 0 && waited < time.Minute; waited += time.Millisecond {
-			timers.Step(time.Millisecond)
-		}
-		if waited != want {
-			t.Errorf("priority %d: it waits for %s, want %s", priority, waited, want)
-		}
-		l.Order.Forget(set.NamespacedName)
-		if wait := l.Order.Wait(set, Priority); wait != 0 {
-			t.Errorf("a namesake waits for %s", wait)
+		for _, after := range []time.Duration{0, time.Millisecond} {
+			timers := clocktesting.NewFakeClock(time.Unix(1_000, 0))
+			l := NewLine("", 1, timers)
+			set := in("a", "1")
+			for range 10 {
+				l.Order.Charge(set.NamespacedName, Look{Pods: 100_000})
+			}
+			l.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: after}, set)
+			waited := time.Duration(0)
+			for ; l.Len() == 0 && waited < time.Minute; waited += time.Millisecond {
+				timers.Step(time.Millisecond)
+			}
+			if want := max(after, pays); waited != want {
+				t.Errorf("priority %d, after %s: it waits for %s, want %s", priority, after, waited, want)
+			}
+			l.Order.Forget(set.NamespacedName)
+			if wait := l.Order.Wait(set, Priority); wait != 0 {
+				t.Errorf("a namesake waits for %s", wait)
+			}
 		}
 	}
 }
