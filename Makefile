@@ -47,6 +47,9 @@ PAIRS ?= 1000
 ORDERS ?= 4
 SAMPLE ?= 16
 CHECKS ?= 1000
+# How many random INPUTS `make test-sim` tries for each property of the planners, and five times how many random specs for other rules.
+INPUTS ?= 2000
+SPECS ?= 50
 # How often `make microbench` runs each benchmark: several runs distinguish a change from chance.
 COUNT ?= 6
 
@@ -157,7 +160,7 @@ GO_TEST = $(LOW) go test -vet=off -timeout 60m $(SHUFFLE)
 CONTROLPLANE := KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS
 # The same random inputs each time. `make histories` and similar targets draw new ones.
 test%: export RAPID_SEED ?= 1
-# API servers collect garbage for a fifth of their time without it.
+# Without it, API servers spend up to a fifth of their time on garbage collection.
 test%: export GOGC ?= 300
 
 # `make test` runs these lanes side by side, and the targets of a lane one after the other. The targets of the first two compute
@@ -183,7 +186,7 @@ test: ## Run all checks and tests, as CI does. docs/contributing/tests.md has wh
 
 .PHONY: test-all
 test-all: ## Run all checks and tests in their long form, in a random order, and the long searches; takes hours.
-	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 \
+	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 INPUTS=20000 SPECS=500 \
 		$(foreach lane,$(LANES),$($(lane)))
 	$(MAKE) --no-print-directory test-versions test-prometheus plans rollouts histories transitions tales fidelity crashpoints exhaustive differential
 
@@ -203,8 +206,8 @@ test-unit: ## Run unit tests; needs only Go.
 .PHONY: test-sim
 test-sim: ## Run forecasts, properties of the planners, and short simulations; needs only Go.
 	time { $(GO_TEST) -short -skip TestProperties ./internal/forecast ./internal/plan; \
-		$(GO_TEST) -run TestProperties ./internal/plan -rapid.checks=2000; \
-		$(GO_TEST) -short -skip TestHistories ./internal/testing/sim -seeds=$(ORDERS) -sample=$(SAMPLE) -rapid.checks=50; \
+		$(GO_TEST) -run TestProperties ./internal/plan -rapid.checks=$(INPUTS); \
+		$(GO_TEST) -short -skip TestHistories ./internal/testing/sim -seeds=$(ORDERS) -sample=$(SAMPLE) -rapid.checks=$(SPECS); \
 		$(GO_TEST) -run TestHistories ./internal/testing/sim -rapid.checks=$(CHECKS); }
 
 .PHONY: test-modules

@@ -117,8 +117,8 @@ func (k kind) turns(snap *snapshot.Set) (turns, others []*snapshot.Replica) {
 }
 
 // changedFirst returns the replicas of a set with random names: first those whose claims were changed, then those whose claims can be
-// changed now, then the others, surge included. A partition keeps any of them. The order of an update depends on the time, so a partition that kept the
-// last in that order would let the claims of more and more pods be changed.
+// changed now, then the others, surge included. A partition may keep any of them. The order of an update depends on the time, so a
+// partition that kept the last in that order would let the claims of more and more pods be changed.
 func (k kind) changedFirst(snap *snapshot.Set, active []*snapshot.Replica) []*snapshot.Replica {
 	var changed, due, others []*snapshot.Replica
 	for _, r := range active {

@@ -42,7 +42,7 @@ var _ = Describe("Ownership", func() {
 	}
 
 	It("ends when a pod loses the label of the selector, and returns with the label", func() {
-		// The hook keeps whichever pod is one too many while the manager knows the label and not yet the edit, or the reverse.
+		// The manager may see the label before the edit. Then there is a pod too many, and the hook keeps it from being deleted.
 		f.set.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: &v1beta1.LifecycleHook{LabelsHandler: map[string]string{"app": "web"}}}
 		f.create()
 		name := f.pods()[0].Name

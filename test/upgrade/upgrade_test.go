@@ -30,8 +30,9 @@ const quiet = 3 * time.Second
 
 var copies = flag.Int("copies", 1, "Number of sets of each shape")
 
-// TestUpgradeAndBack lets the manager of each earlier release, in the short form of the last one, bring sets of every shape into the
-// middle of a change. This one takes over, completes the changes, and begins others, and the earlier release takes the sets back.
+// TestUpgradeAndBack lets the manager of each earlier release bring sets of every shape into the middle of a change. This
+// one takes over, completes the changes, and begins others, and the earlier release takes the sets back. The short form has only the
+// last release.
 func TestUpgradeAndBack(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.tar.gz"))
 	if err != nil || len(files) == 0 {

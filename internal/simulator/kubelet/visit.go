@@ -4,7 +4,6 @@
 package kubelet
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,7 @@ func (m Model) visit(pod *corev1.Pod, memory Memory, now time.Time) *visit {
 // outcome compares the status to report with the status in the API.
 func (v *visit) outcome() Outcome {
 	o := Outcome{Memory: v.memory, Remove: v.remove, Next: v.again}
-	if !reflect.DeepEqual(v.status, &v.pod.Status) && !apiequality.Semantic.DeepEqual(v.status, &v.pod.Status) {
+	if !apiequality.Semantic.DeepEqual(v.status, &v.pod.Status) {
 		o.Status = v.status
 	}
 	return o

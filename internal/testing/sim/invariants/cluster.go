@@ -31,9 +31,6 @@ type Cluster struct {
 	encoded   map[string]string // versions by encoded templates
 	versions  map[string]string
 	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
-	// pods are the pods in order, as of version podsAt of the store.
-	pods   []*corev1.Pod
-	podsAt int64
 	// excused is when CheckService last found a reason for a pod to be out of service.
 	excused map[types.UID]time.Time
 }
@@ -66,16 +63,13 @@ func (c *Cluster) OwnPods(set *v1beta1.RollSet) (own, active []*corev1.Pod) {
 	return own, active
 }
 
-// Pods returns all pods in order of creation, and pods with ordinals in the order of their ordinals. The caller must not change the
-// slice.
+// Pods returns all pods in order of creation, and pods with ordinals in the order of their ordinals.
 func (c *Cluster) Pods() []*corev1.Pod {
-	if c.podsAt != c.Store.Version() {
-		c.podsAt, c.pods = c.Store.Version(), slices.Collect(apiserver.Each[*corev1.Pod](c.Store))
-		slices.SortFunc(c.pods, func(a, b *corev1.Pod) int {
-			return cmp.Or(cmp.Compare(ordinal(a), ordinal(b)), cmp.Compare(a.UID, b.UID))
-		})
-	}
-	return c.pods
+	pods := slices.Collect(apiserver.Each[*corev1.Pod](c.Store))
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(ordinal(a), ordinal(b)), cmp.Compare(a.UID, b.UID))
+	})
+	return pods
 }
 
 // Mark returns the state of a pod in one character.
