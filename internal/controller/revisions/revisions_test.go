@@ -21,6 +21,7 @@ import (
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/settled"
@@ -116,6 +117,36 @@ func TestPrune(t *testing.T) {
 		(&Control{Client: api}).Prune(t.Context(), v, []string{"web-1"})
 		if got := v.Memory.pruned[seen.UID] != ""; got != deleted {
 			t.Errorf("given away %t: deleted %t, want %t", given, got, deleted)
+		}
+	}
+}
+
+// liveRevision is an API server that has a revision.
+type liveRevision struct {
+	client.Reader
+
+	revision *appsv1.ControllerRevision
+}
+
+// Get implements client.Reader.
+func (l liveRevision) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	l.revision.DeepCopyInto(into.(*appsv1.ControllerRevision)) //nolint:forcetypeassert // only revisions are asked for
+	return nil
+}
+
+// TestCheckUnproven waits for the cache if the API server knows that the revision was proven.
+func TestCheckUnproven(t *testing.T) {
+	t.Parallel()
+	for completed, wantBehind := range map[string]bool{"0": false, "1": true} {
+		set := settled.Set(1)
+		live := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1", ResourceVersion: "7"}}
+		live.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("RollSet"))}
+		live.Annotations = map[string]string{revision.CompletedAnnotation: completed}
+		c := &Control{Live: liveRevision{revision: live}, Expectations: expectations.New(clock.RealClock{})}
+		v := &Look{Objects: &snapshot.Objects{Set: set}, Memory: &Memory{}}
+		behind, err := c.checkUnproven(t.Context(), v, "web-1")
+		if err != nil || behind != wantBehind || c.Expectations.Unmet() > 0 != wantBehind {
+			t.Errorf("completed %q: behind %t, error %v; want %t", completed, behind, err, wantBehind)
 		}
 	}
 }
