@@ -74,7 +74,7 @@ var _ = Describe("Claim templates that change", func() {
 		f.awaitStatus(ctx, f.change(ctx, set, resumed()), "all claims to match", matching("data", 3))
 	})
 
-	It("say what cannot be done, without trying again and again: a class without expansion, and a shrink", func(ctx SpecContext) {
+	It("say what cannot be done, without trying again and again: a class without expansion, and a shrink", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 2, ordinal(),
 			claiming("data"), storageClass("data", nodes.FixedClaimClass), claiming("logs"), storage("logs", "2Gi"))))
 		begun := auditFrom()
@@ -158,7 +158,7 @@ var _ = Describe("Claim templates that change", func() {
 		Expect(f.claimNamed("data-plain-0").Spec.VolumeAttributesClassName).To(BeNil())
 	})
 
-	It("recreate pods for a template that is new, with the new claim beside the old", func(ctx SpecContext) {
+	It("recreate pods for a template that is new, with the new claim beside the old", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 2, ordinal(), claiming("data"))))
 		old := uids(f.claims())
 		from := f.mark()

@@ -48,7 +48,7 @@ var _ = Describe("Failure domains", func() {
 		})
 	}
 
-	It("are updated one after the other, in place, and wait for a pod of another domain", func(ctx SpecContext) {
+	It("are updated one after the other, in place, and wait for a pod of another domain", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 6, ordinal(), parallel(), inPlace(), gated(), maxUnavailable("2"), domains(rack, 15)))
 		for i, pod := range f.awaitPods(ctx, set, "six pods", func(pods []*corev1.Pod) bool { return len(pods) == 6 }) {
 			f.changePod(ctx, pod, func(p *corev1.Pod) { p.Labels[rack] = string(rune('a' + i%3)) })
@@ -100,7 +100,7 @@ var _ = Describe("Failure domains", func() {
 		}
 	})
 
-	It("are disturbed one at a time, also while a pod is missing, has no node, or comes to another one", func(ctx SpecContext) {
+	It("are disturbed one at a time, also while a pod is missing, has no node, or comes to another one", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, ordinal(), parallel(), maxUnavailable("2"), domains(corev1.LabelTopologyZone, 0))))
 		from := f.mark()
 		set = f.awaitReady(ctx, f.change(ctx, set, release("2")))
@@ -127,7 +127,7 @@ var _ = Describe("Failure domains", func() {
 		Expect(homes).To(HaveLen(6), "pods that the events show")
 	})
 
-	It("are replaced on demand one after the other too", func(ctx SpecContext) {
+	It("are replaced on demand one after the other too", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 4, ordinal(), parallel(), gated(), maxUnavailable("4"), domains(rack, 0)))
 		for i, pod := range f.awaitPods(ctx, set, "four pods", func(pods []*corev1.Pod) bool { return len(pods) == 4 }) {
 			f.changePod(ctx, pod, func(p *corev1.Pod) { p.Labels[rack] = string(rune('a' + i%2)) })

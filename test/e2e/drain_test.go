@@ -69,7 +69,7 @@ var _ = Describe("Nodes that leave", Serial, func() {
 		f.expectAvailableAtLeast(set, from, 1)
 	})
 
-	It("are drained of one pod after the other", func(ctx SpecContext) {
+	It("are drained of one pod after the other", long, func(ctx SpecContext) {
 		onLocalCluster()
 		replicas := 30
 		if testing.Short() {
@@ -94,7 +94,7 @@ var _ = Describe("Nodes that leave", Serial, func() {
 		f.expectAvailableAtLeast(set, from, 7) // kubectl takes one, and at the same moment the set another
 	})
 
-	It("keep their pods when all leave, until one stays", func(ctx SpecContext) {
+	It("keep their pods when all leave, until one stays", long, func(ctx SpecContext) {
 		onLocalCluster()
 		set := f.awaitReady(ctx, f.create(ctx, newSet("three", 3, replacingOnDrain())))
 		all, from := allNodes(ctx), f.mark()

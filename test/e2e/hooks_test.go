@@ -54,7 +54,7 @@ var _ = Describe("A lifecycle hook", func() {
 		f.expectGone(ctx, waiting)
 	})
 
-	It("before an update in place holds it back, and after it the pod is not available until it has its marks again", func(ctx SpecContext) {
+	It("before an update in place holds it back, and after it the pod is not available until it has its marks again", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, inPlace(), maxUnavailable("1"), hooks(v1beta1.Lifecycle{InPlaceUpdate: withdrawing}), hooked())))
 		pods, from := f.pods(set), f.mark()
 
@@ -92,7 +92,7 @@ var _ = Describe("A lifecycle hook", func() {
 		}
 	})
 
-	It("that waits is forgotten on the way back, and lets all pods go when it is taken away", func(ctx SpecContext) {
+	It("that waits is forgotten on the way back, and lets all pods go when it is taken away", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, inPlace(), maxUnavailable("1"), hooks(v1beta1.Lifecycle{InPlaceUpdate: hook}), hooked())))
 		pods, from := f.pods(set), f.mark()
 

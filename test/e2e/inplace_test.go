@@ -90,7 +90,7 @@ var _ = Describe("An update in place", func() {
 		f.expectAvailableAtLeast(set, from, 2)
 	})
 
-	It("restarts just the containers that change, of several and of sidecars", core, func(ctx SpecContext) {
+	It("restarts just the containers that change, of several and of sidecars", long, core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, inPlace(), maxUnavailable("1"), withHelpers())))
 		from := f.mark()
 		for _, changed := range [][]string{{"sidecar"}, {"helper"}, {"main", "sidecar"}} {
@@ -128,7 +128,7 @@ var _ = Describe("An update in place", func() {
 		f.expectRestarted(ctx, set, pods, "main")
 	})
 
-	It("that crash-loops breaks maxUnavailable pods, and the next template repairs them where they are", func(ctx SpecContext) {
+	It("that crash-loops breaks maxUnavailable pods, and the next template repairs them where they are", long, func(ctx SpecContext) {
 		crashing := crashingImage()
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3, inPlace(), maxUnavailable("1"), minReady(2))))
 		pods, from := f.pods(set), f.mark()
@@ -143,7 +143,7 @@ var _ = Describe("An update in place", func() {
 		f.expectAvailableAtLeast(set, from, 2)
 	})
 
-	It("to an image that cannot be pulled breaks maxUnavailable pods, and the next template repairs them where they are", func(ctx SpecContext) {
+	It("to an image that cannot be pulled breaks maxUnavailable pods, and the next template repairs them where they are", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4, inPlace(), maxUnavailable("2"))))
 		pods, from := f.pods(set), f.mark()
 
@@ -157,7 +157,7 @@ var _ = Describe("An update in place", func() {
 		f.expectInService(set, from)
 	})
 
-	It("goes back half-way, and on to a third template, with the same pods", func(ctx SpecContext) {
+	It("goes back half-way, and on to a third template, with the same pods", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4, inPlace(), maxUnavailable("1"))))
 		first, pods, from := set.Status.UpdateRevision, f.pods(set), f.mark()
 		halfway := func(set *v1beta1.RollSet, old string) {
@@ -182,7 +182,7 @@ var _ = Describe("An update in place", func() {
 		f.expectInService(set, from)
 	})
 
-	It("stops at the partition, goes back when it is raised, and with surge takes no pod out of service", func(ctx SpecContext) {
+	It("stops at the partition, goes back when it is raised, and with surge takes no pod out of service", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3, inPlace(), maxUnavailable("1"), partition("1"))))
 		pods, from := f.pods(set), f.mark()
 		updated := func() int32 { return f.set(set).Status.UpdatedReplicas }
@@ -258,7 +258,7 @@ var _ = Describe("An update in place", func() {
 		}
 	})
 
-	It("comes to its end although another client changes the gates fifty times a second, and writes no faster for it", func(ctx SpecContext) {
+	It("comes to its end although another client changes the gates fifty times a second, and writes no faster for it", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, inPlace(), maxUnavailable("1"))))
 		pods, bill, begin := f.pods(set), f.openBill(), time.Now()
 		set = f.change(ctx, set, withImage(cluster.nextImage()))
@@ -278,7 +278,7 @@ var _ = Describe("An update in place", func() {
 		bill.expectAtMost("patch pods/status", 2+2*int(time.Since(begin).Seconds()+1))
 	})
 
-	It("goes on where it was when the manager is killed between any two writes", func(ctx SpecContext) {
+	It("goes on where it was when the manager is killed between any two writes", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, inPlace(), maxUnavailable("1"), withGrace(1))))
 		pods, from, bill := f.pods(set), f.mark(), f.openBill()
 		set = f.change(ctx, set, withImage(cluster.nextImage()))

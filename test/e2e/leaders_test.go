@@ -31,7 +31,7 @@ const (
 var _ = Describe("A set with a leader", func() {
 	f := newFixture()
 
-	It("is updated followers first, and the leader only when another pod leads", func(ctx SpecContext) {
+	It("is updated followers first, and the leader only when another pod leads", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("db", 3, ordinal(), parallel(), leaderLast(600))))
 		f.changePod(ctx, f.pods(set)[2], withRole(primary))
 		keepRoles(ctx, set)

@@ -25,7 +25,7 @@ import (
 // many returns how many pods a spec has that counts requests: fewer in the short form.
 func many() int {
 	if testing.Short() {
-		return 200
+		return 60
 	}
 	return 1000
 }

@@ -22,7 +22,7 @@ import (
 var _ = Describe("ReplicaSet", func() {
 	f := newFixture()
 
-	It("should serve a basic image on each replica with a public image", func(ctx SpecContext) {
+	It("should serve a basic image on each replica with a public image", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("rs", 2)))
 		pods := f.pods(set)
 		Expect(pods).To(HaveLen(2))
@@ -33,7 +33,7 @@ var _ = Describe("ReplicaSet", func() {
 		Expect(pods[0].Status.PodIP).NotTo(Equal(pods[1].Status.PodIP))
 	})
 
-	It("should surface a failure condition on a common issue like exceeded quota", func(ctx SpecContext) {
+	It("should surface a failure condition on a common issue like exceeded quota", long, func(ctx SpecContext) {
 		f.createObject(ctx, &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Name: "condition-test"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},
@@ -51,7 +51,7 @@ var _ = Describe("ReplicaSet", func() {
 		Expect(meta.FindStatusCondition(set.Status.Conditions, "ReplicaFailure")).To(BeNil())
 	})
 
-	It("should adopt matching pods on creation and release no longer matching pods", func(ctx SpecContext) {
+	It("should adopt matching pods on creation and release no longer matching pods", long, func(ctx SpecContext) {
 		wanted := newSet("rs", 1)
 		pod := barePod(wanted, "pod-adoption-release")
 		f.createObject(ctx, pod)
@@ -67,11 +67,11 @@ var _ = Describe("ReplicaSet", func() {
 		})
 	})
 
-	It("Replicaset should have a working scale subresource", func(ctx SpecContext) {
+	It("Replicaset should have a working scale subresource", long, func(ctx SpecContext) {
 		expectWorkingScale(ctx, f, newSet("rs", 1))
 	})
 
-	It("Replace and Patch tests", func(ctx SpecContext) {
+	It("Replace and Patch tests", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("rs", 1)))
 		By("replacing it")
 		set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(2)))
@@ -87,11 +87,11 @@ var _ = Describe("ReplicaSet", func() {
 		f.awaitPods(ctx, set, "three pods", func(pods []*corev1.Pod) bool { return len(pods) == 3 })
 	})
 
-	It("should list and delete a collection of ReplicaSets", func(ctx SpecContext) {
+	It("should list and delete a collection of ReplicaSets", long, func(ctx SpecContext) {
 		expectWorkingCollection(ctx, f, newSet("rs", 1))
 	})
 
-	It("should validate Replicaset Status endpoints", func(ctx SpecContext) {
+	It("should validate Replicaset Status endpoints", long, func(ctx SpecContext) {
 		expectWorkingStatus(ctx, f, newSet("rs", 1))
 	})
 })
@@ -100,7 +100,7 @@ var _ = Describe("ReplicaSet", func() {
 var _ = Describe("CloneSet", func() {
 	f := newFixture()
 
-	It("deletes the pods that podsToDelete names first, and replaces them where the number stays", func(ctx SpecContext) {
+	It("deletes the pods that podsToDelete names first, and replaces them where the number stays", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4)))
 		pods := f.pods(set)
 		toDelete := func(names ...string) option {
@@ -123,7 +123,7 @@ var _ = Describe("CloneSet", func() {
 		f.expectNoPodLost([]*corev1.Pod{pods[1], pods[3]})
 	})
 
-	It("updates the pods first that priorityStrategy prefers", func(ctx SpecContext) {
+	It("updates the pods first that priorityStrategy prefers", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4, maxUnavailable("1"))))
 		first := f.changePod(ctx, f.pods(set)[2], func(pod *corev1.Pod) { pod.Labels["canary"] = "yes" })
 		f.awaitPods(ctx, set, "the label", func([]*corev1.Pod) bool { return f.pod(first.Name).Labels["canary"] == "yes" })
@@ -136,7 +136,7 @@ var _ = Describe("CloneSet", func() {
 		Expect(f.goings(set, from)[0]).To(Equal(first.Name))
 	})
 
-	It("spreads the pods that scatterStrategy names over an update", func(ctx SpecContext) {
+	It("spreads the pods that scatterStrategy names over an update", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, maxUnavailable("1"))))
 		marked := map[string]bool{}
 		for _, pod := range f.pods(set)[:3] {

@@ -46,7 +46,7 @@ func expectRights() {
 		// An API server that has just started forbids for a moment what it has not read of its roles.
 		Expect(!forbidden || granted[right]).To(BeTrue(), "the manager may not %s", right)
 	}
-	if suite, _ := GinkgoConfiguration(); suite.LabelFilter != "" || len(slices.Concat(suite.FocusStrings, suite.FocusFiles, suite.SkipStrings, suite.SkipFiles)) > 0 {
+	if suite, _ := GinkgoConfiguration(); suite.LabelFilter != "" && suite.LabelFilter != short || len(slices.Concat(suite.FocusStrings, suite.FocusFiles, suite.SkipStrings, suite.SkipFiles)) > 0 {
 		return // not all specs have run
 	}
 	maps.DeleteFunc(granted, func(right string, _ bool) bool {

@@ -40,7 +40,7 @@ var _ = Describe("A rolling update", func() {
 		Expect(f.revisions(set)).To(HaveLen(2))
 	})
 
-	It("creates new pods first with maxSurge, and then has never fewer than wanted", core, func(ctx SpecContext) {
+	It("creates new pods first with maxSurge, and then has never fewer than wanted", long, core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, maxUnavailable("0"), maxSurge("50%"))))
 		from := f.mark()
 
@@ -105,7 +105,7 @@ var _ = Describe("A rolling update", func() {
 		Expect(isUpdated(set)).To(Succeed())
 	})
 
-	It("does nothing while it is paused, but scales", func(ctx SpecContext) {
+	It("does nothing while it is paused, but scales", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4)))
 		current, pods := set.Status.UpdateRevision, f.pods(set)
 
@@ -128,7 +128,7 @@ var _ = Describe("A rolling update", func() {
 		f.expectAvailableAtLeast(set, from, 4)
 	})
 
-	It("leaves the mix of revisions as it is when it is paused half-way", func(ctx SpecContext) {
+	It("leaves the mix of revisions as it is when it is paused half-way", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 6, maxUnavailable("2"), gated()))
 		open := func(pods []*corev1.Pod) {
 			for _, pod := range pods {
@@ -150,7 +150,7 @@ var _ = Describe("A rolling update", func() {
 		Expect(count(f.pods(set), isNew)).To(Equal(2), "updated pods")
 	})
 
-	It("follows several edits in quick succession to the last one", func(ctx SpecContext) {
+	It("follows several edits in quick succession to the last one", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, maxUnavailable("2"))))
 		from := f.mark()
 		for _, version := range []string{"2", "3", "4", "5"} {

@@ -41,7 +41,7 @@ var _ = Describe("Scaling", func() {
 		Expect(set.Spec).To(Equal(f.set(set).Spec), "the controller never writes a spec")
 	})
 
-	It("follows the number of replicas up and down", core, func(ctx SpecContext) {
+	It("follows the number of replicas up and down", long, core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		first := f.pods(set)
 
@@ -59,7 +59,7 @@ var _ = Describe("Scaling", func() {
 		f.awaitPods(ctx, set, "no pods", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 	})
 
-	It("takes pods that are not ready, and those that cost less, before others", func(ctx SpecContext) {
+	It("takes pods that are not ready, and those that cost less, before others", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 4, gated()))
 		pods := f.awaitPods(ctx, set, "four pods", func(pods []*corev1.Pod) bool { return count(pods, isLive) == 4 })
 		unready, cheap, kept := pods[0], pods[1], pods[2:]

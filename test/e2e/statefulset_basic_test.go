@@ -56,7 +56,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 		Expect(uids(f.claims())).To(Equal(uids(claims)), "each pod is to find its volumes again")
 	})
 
-	It("should adopt matching orphans and release non-matching pods", func(ctx SpecContext) {
+	It("should adopt matching orphans and release non-matching pods", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 1, ordinal())))
 		pod := f.pod("ss-0")
 
@@ -77,7 +77,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 		Expect(meta.FindStatusCondition(set.Status.Conditions, "ReplicaFailure")).To(BeNil())
 	})
 
-	It("should not deadlock when a pod's predecessor fails", func(ctx SpecContext) {
+	It("should not deadlock when a pod's predecessor fails", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 2, ordinal(), gated()))
 		f.openGate(ctx, set, "ss-0")
 		f.awaitNames(ctx, set, numbered(set, 0, 1)...)
@@ -92,7 +92,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 		f.expectNoPodLost([]*corev1.Pod{unhealthy})
 	})
 
-	It("should have a working scale subresource", func(ctx SpecContext) {
+	It("should have a working scale subresource", long, func(ctx SpecContext) {
 		expectWorkingScale(ctx, f, newSet("ss", 1, ordinal()))
 	})
 
@@ -104,7 +104,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 		expectWorkingStatus(ctx, f, newSet("ss", 1, ordinal()))
 	})
 
-	It("Should recreate evicted statefulset", func(ctx SpecContext) {
+	It("Should recreate evicted statefulset", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 1, ordinal())))
 		evicted := f.pod("ss-0").DeepCopy()
 		changeStatus(ctx, evicted, func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
@@ -131,10 +131,10 @@ var _ = Describe("StatefulSet: start ordinals", func() {
 		f.expectLiveAtMost(set, moved, most)
 		f.expectAvailableAtLeast(set, moved, 1)
 	},
-		Entry("Setting .start ordinal", []option{startingAt(2)}, nil, []int{2, 3}, nil, 2),
-		Entry("Increasing .start ordinal", []option{startingAt(2)}, []option{startingAt(4)}, []int{2, 3}, []int{4, 5}, 2),
+		Entry("Setting .start ordinal", long, []option{startingAt(2)}, nil, []int{2, 3}, nil, 2),
+		Entry("Increasing .start ordinal", long, []option{startingAt(2)}, []option{startingAt(4)}, []int{2, 3}, []int{4, 5}, 2),
 		// Surplus pods wait for the members below them, and members come first.
-		Entry("Decreasing .start ordinal", []option{startingAt(3)}, []option{startingAt(2)}, []int{3, 4}, []int{2, 3}, 3),
+		Entry("Decreasing .start ordinal", long, []option{startingAt(3)}, []option{startingAt(2)}, []int{3, 4}, []int{2, 3}, 3),
 		Entry("Removing .start ordinal", []option{startingAt(3)}, []option{withoutStart}, []int{3, 4}, []int{0, 1}, 4),
 	)
 })

@@ -72,8 +72,8 @@ var _ = Describe("StatefulSet: claims", func() {
 			Expect(uids(f.claims())).To(Equal(kept))
 		}
 	},
-		Entry("should delete PVCs with a WhenDeleted policy", remove, retain),
-		Entry("should delete PVCs with a OnScaledown policy", retain, remove),
+		Entry("should delete PVCs with a WhenDeleted policy", long, remove, retain),
+		Entry("should delete PVCs with a OnScaledown policy", long, retain, remove),
 		Entry("whenDeleted Delete, whenScaled Delete", core, remove, remove),
 		Entry("whenDeleted Retain, whenScaled Retain", retain, retain),
 	)
@@ -128,7 +128,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		f.awaitClaimNames(ctx)
 	},
 		Entry("should delete PVCs after adopting pod (WhenDeleted)", remove, retain),
-		Entry("should delete PVCs after adopting pod (WhenScaled)", retain, remove),
+		Entry("should delete PVCs after adopting pod (WhenScaled)", long, retain, remove),
 	)
 
 	It("should not delete PVCs when there is another controller", func(ctx SpecContext) {
@@ -206,7 +206,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		Expect(f.claimNamed("data-ss-1").UID).NotTo(Equal(old.UID))
 	})
 
-	It("never shares the claims of two sets that spell them alike", func(ctx SpecContext) {
+	It("never shares the claims of two sets that spell them alike", long, func(ctx SpecContext) {
 		first := f.awaitReady(ctx, f.create(ctx, newSet("c", 1, ordinal(), claiming("a-b"))))
 		claim := f.awaitClaimNames(ctx, "a-b-c-0")[0]
 		second := f.create(ctx, newSet("b-c", 2, ordinal(), parallel(), claiming("a")))
@@ -255,7 +255,7 @@ var _ = Describe("StatefulSet: claims", func() {
 var _ = Describe("Claims of pods with random names", func() {
 	f := newFixture()
 
-	It("stay with their identities in an update, though they go when it is scaled down", func(ctx SpecContext) {
+	It("stay with their identities in an update, though they go when it is scaled down", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3, claiming("data"))))
 		pods, claims := names(f.pods(set)), uids(f.claims())
 		from := f.mark()

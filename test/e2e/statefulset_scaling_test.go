@@ -18,7 +18,7 @@ import (
 var _ = Describe("StatefulSet: scaling", func() {
 	f := newFixture()
 
-	It("Scaling should happen in predictable order and halt if any stateful pod is unhealthy", func(ctx SpecContext) {
+	It("Scaling should happen in predictable order and halt if any stateful pod is unhealthy", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 3, ordinal(), gated()))
 
 		By("halting on the way up until the pod before is available")
@@ -52,7 +52,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 		f.awaitReady(ctx, set)
 	})
 
-	It("Burst scaling should run to completion even with unhealthy pods", func(ctx SpecContext) {
+	It("Burst scaling should run to completion even with unhealthy pods", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 3, ordinal(), parallel(), gated()))
 		f.awaitNames(ctx, set, numbered(set, 0, 1, 2)...)
 		f.openGate(ctx, set, "ss-1")
@@ -65,7 +65,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 		f.awaitReady(ctx, set)
 	})
 
-	It("fills the gaps that reserved ordinals leave, and moves off those that become reserved", func(ctx SpecContext) {
+	It("fills the gaps that reserved ordinals leave, and moves off those that become reserved", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), parallel(), reserving("1", "3-5"))))
 		pods := f.awaitNames(ctx, set, numbered(set, 0, 2, 6)...)
 
@@ -91,7 +91,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 		f.expectNoPodLost(others)
 	})
 
-	It("waits only with the ordinal whose name a foreign pod has", func(ctx SpecContext) {
+	It("waits only with the ordinal whose name a foreign pod has", long, func(ctx SpecContext) {
 		set := newSet("ss", 3, ordinal(), parallel())
 		foreign := barePod(set, "ss-1")
 		foreign.Labels = map[string]string{"app": "other"}
@@ -107,7 +107,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 		f.awaitReady(ctx, set)
 	})
 
-	It("replaces the pod that a user names, under the same name", func(ctx SpecContext) {
+	It("replaces the pod that a user names, under the same name", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), parallel())))
 		pods := f.pods(set)
 		from := f.mark()

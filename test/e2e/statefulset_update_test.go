@@ -45,7 +45,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		f.expectAvailableAtLeast(set, from, 2)
 		Expect(uids(f.claims())).To(Equal(claims), "an update keeps the claims")
 	},
-		Entry("should perform rolling updates and roll backs of template modifications"),
+		Entry("should perform rolling updates and roll backs of template modifications", long),
 		Entry("should perform rolling updates and roll backs of template modifications with PVCs", core, claiming("data")),
 	)
 
@@ -64,10 +64,10 @@ var _ = Describe("StatefulSet: updates", func() {
 		Expect(uids(f.claims())).To(Equal(claims), "the members keep their claims")
 	},
 		Entry("in parallel", parallel()),
-		Entry("in order"),
+		Entry("in order", long),
 	)
 
-	It("should perform canary updates and phased rolling updates of template modifications", func(ctx SpecContext) {
+	It("should perform canary updates and phased rolling updates of template modifications", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), partition("3"))))
 		old, pods := set.Status.CurrentRevision, f.pods(set)
 
@@ -123,10 +123,10 @@ var _ = Describe("StatefulSet: updates", func() {
 		Expect(f.pod("ss-0").UID).NotTo(Equal(pod.UID))
 	},
 		Entry("without failing container", corev1.PodSucceeded),
-		Entry("with failing container", corev1.PodFailed),
+		Entry("with failing container", long, corev1.PodFailed),
 	)
 
-	DescribeTable("should perform rolling updates with maxUnavailable", func(ctx SpecContext, options ...option) {
+	DescribeTable("should perform rolling updates with maxUnavailable", long, func(ctx SpecContext, options ...option) {
 		set := f.create(ctx, newSet("ss", 5, append(options, ordinal(), gated(), maxUnavailable("2"))...))
 		for _, name := range numbered(set, 0, 1, 2, 3, 4) {
 			f.openGate(ctx, set, name)
@@ -151,7 +151,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		Entry("Parallel", parallel()),
 	)
 
-	It("should implement legacy replacement when the update strategy is OnDelete", func(ctx SpecContext) {
+	It("should implement legacy replacement when the update strategy is OnDelete", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), strategy(v1beta1.OnDeleteStrategy))))
 		old, pods := set.Status.CurrentRevision, f.pods(set)
 		set = f.change(ctx, set, release("2"))
@@ -168,7 +168,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		f.awaitStatus(ctx, set, "the end of the rollout", func(s *v1beta1.RollSetStatus) bool { return s.CurrentRevision == fresh })
 	})
 
-	It("MinReadySeconds should be honored when enabled", func(ctx SpecContext) {
+	It("MinReadySeconds should be honored when enabled", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 2, ordinal(), parallel(), minReady(3)))
 		f.awaitStatus(ctx, set, "two ready pods, none available", func(s *v1beta1.RollSetStatus) bool {
 			return s.ReadyReplicas == 2 && s.AvailableReplicas == 0
@@ -197,7 +197,7 @@ var _ = Describe("StatefulSet: updates", func() {
 var _ = Describe("StatefulSet: Recreate", func() {
 	f := newFixture()
 
-	It("should recreate all pods: old ones are gone before any new one comes", func(ctx SpecContext) {
+	It("should recreate all pods: old ones are gone before any new one comes", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), strategy(v1beta1.RecreateStrategy))))
 		old := set.Status.CurrentRevision
 		from := f.mark()
@@ -219,7 +219,7 @@ var _ = Describe("StatefulSet: Recreate", func() {
 		f.expectRevisionsApart(set, from)
 		Expect(f.goings(set, from)).To(HaveLen(stuck))
 	},
-		Entry("ImagePullBackOff, OrderedReady: there is only the first", 1),
+		Entry("ImagePullBackOff, OrderedReady: there is only the first", long, 1),
 		Entry("ImagePullBackOff, Parallel: all go together", 5, parallel()),
 	)
 })

@@ -34,7 +34,7 @@ var _ = Describe("A rollout in steps", func() {
 	}
 	one, half := intstr.FromInt32(1), intstr.FromString("50%")
 
-	It("soaks, writes nothing meanwhile, and goes on by itself", func(ctx SpecContext) {
+	It("soaks, writes nothing meanwhile, and goes on by itself", long, func(ctx SpecContext) {
 		set := stepped(ctx, v1beta1.RolloutStep{Updated: one, SoakSeconds: 2}, v1beta1.RolloutStep{Updated: half})
 		from := f.mark()
 		set = f.change(ctx, set, release("2"))
@@ -58,7 +58,7 @@ var _ = Describe("A rollout in steps", func() {
 		Expect(soaking).To(Equal(1), "versions of the set while it soaks: nothing is to be written then")
 	})
 
-	It("waits for a person, whom late and early promotions do not replace", func(ctx SpecContext) {
+	It("waits for a person, whom late and early promotions do not replace", long, func(ctx SpecContext) {
 		set := stepped(ctx, v1beta1.RolloutStep{Updated: one, Pause: true}, v1beta1.RolloutStep{Updated: half, Pause: true})
 		old := set.Status.UpdateRevision
 		set = f.change(ctx, set, release("2"))
@@ -94,7 +94,7 @@ var _ = Describe("A rollout in steps", func() {
 		Expect(isUpdated(f.awaitReady(ctx, set))).To(Succeed())
 	})
 
-	It("goes back when it is aborted, stays there, and begins again when it is retried", func(ctx SpecContext) {
+	It("goes back when it is aborted, stays there, and begins again when it is retried", long, func(ctx SpecContext) {
 		set := stepped(ctx, v1beta1.RolloutStep{Updated: half, Pause: true})
 		old := set.Status.UpdateRevision
 		set = f.change(ctx, set, release("2"))

@@ -27,7 +27,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 		return set
 	}
 
-	It("is replaced when its cpu request was larger than any node and is corrected", func(ctx SpecContext) {
+	It("is replaced when its cpu request was larger than any node and is corrected", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 3, ordinal(), requesting("100000")))
 		f.awaitMessage(ctx, set, "Progressing", "waiting for ss-0: Unschedulable", "Insufficient cpu")
 		Expect(names(f.pods(set))).To(Equal(numbered(set, 0)))
@@ -53,10 +53,10 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 		f.expectAvailableAtLeast(set, from, 1)
 	},
 		Entry("the lowest", "ss-0"),
-		Entry("one in the middle", "ss-1"),
+		Entry("one in the middle", long, "ss-1"),
 	)
 
-	It("is replaced after several edits in quick succession", func(ctx SpecContext) {
+	It("is replaced after several edits in quick succession", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal())))
 		from := f.mark()
 		for _, cpu := range []string{"100000", "100001", "100002"} {
@@ -70,7 +70,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 		f.expectAvailableAtLeast(set, from, 2)
 	})
 
-	It("is replaced when the template goes back to the one before", func(ctx SpecContext) {
+	It("is replaced when the template goes back to the one before", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal())))
 		pods := f.pods(set)
 		set = f.change(ctx, set, withImage(cluster.unavailableImage()))

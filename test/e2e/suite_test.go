@@ -72,6 +72,12 @@ var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of 
 // place, claims, scale, adopt, and kubectl.
 var core = Label("core")
 
+// long marks the specs that the short form leaves out: golden rollouts, or other specs, show the same.
+var long = Label("long")
+
+// short is the filter of the short form.
+const short = "!long"
+
 // All specs share the cluster.
 var cluster *environment
 
@@ -82,8 +88,12 @@ func TestE2E(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)
 	suite, reporter := GinkgoConfiguration()
-	if *installedFlag && suite.LabelFilter == "" {
+	switch {
+	case suite.LabelFilter != "":
+	case *installedFlag:
 		suite.LabelFilter = core[0]
+	case testing.Short():
+		suite.LabelFilter = short
 	}
 	RunSpecs(t, "RollSet end to end", suite, reporter)
 }

@@ -32,7 +32,7 @@ var _ = Describe("Trouble", func() {
 		f.expectLiveAtMost(set, from, 6)
 	})
 
-	It("goes back to the template before without touching the healthy pods", func(ctx SpecContext) {
+	It("goes back to the template before without touching the healthy pods", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 5, maxUnavailable("2"))))
 		bad := f.change(ctx, set, withImage(cluster.unavailableImage()))
 		f.awaitProgress(ctx, bad, ContainSubstring("ImagePull"))
@@ -45,7 +45,7 @@ var _ = Describe("Trouble", func() {
 		f.expectNoPodLost(healthy)
 	})
 
-	It("repairs a set whose first template could not be scheduled", func(ctx SpecContext) {
+	It("repairs a set whose first template could not be scheduled", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 3, requesting("100k")))
 		f.awaitProgress(ctx, set, MatchRegexp(`waiting for web-\w{5}: Unschedulable: .*Insufficient cpu`))
 		f.awaitCondition(ctx, set, "Ready", metav1.ConditionFalse, "")
@@ -56,7 +56,7 @@ var _ = Describe("Trouble", func() {
 		f.expectLiveAtMost(set, 0, 3)
 	})
 
-	It("does not let an update that cannot be scheduled take more than maxUnavailable pods", func(ctx SpecContext) {
+	It("does not let an update that cannot be scheduled take more than maxUnavailable pods", long, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4, maxUnavailable("1"), requesting("1m"))))
 		from := f.mark()
 		set = f.change(ctx, set, requesting("100k"))
@@ -106,7 +106,7 @@ var _ = Describe("Trouble", func() {
 		},
 	}
 	for what, c := range refused {
-		It("touches no pod for a template that the API server refuses: "+what, func(ctx SpecContext) {
+		It("touches no pod for a template that the API server refuses: "+what, long, func(ctx SpecContext) {
 			set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 			pods := f.pods(set)
 
