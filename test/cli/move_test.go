@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -315,6 +313,7 @@ func TestAdoptRefuses(t *testing.T) {
 func TestConvertedIsAccepted(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
+	converted := t.TempDir()
 	inputs, err := filepath.Glob(filepath.Join(shared.root, "internal/cli/move/testdata/*.in.yaml"))
 	if err != nil || len(inputs) == 0 {
 		t.Fatalf("no input: %v", err)
@@ -325,17 +324,13 @@ func TestConvertedIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.ReplaceAll(string(manifest), "namespace: prod", "namespace: "+u.namespace)
-		r := u.try(t, text, "convert", "-f", "-", "--lossy")
-		if r.code != 0 {
-			t.Fatalf("%s: %s", input, r.err)
+		r := u.here().try(t, text, "convert", "-f", "-", "--lossy")
+		if err := os.WriteFile(filepath.Join(converted, filepath.Base(input)), []byte(r.out), 0o600); err != nil || r.code != 0 {
+			t.Fatalf("%s: %v %s", input, err, r.err)
 		}
-		for _, how := range [][]string{{"apply"}, {"apply", "--server-side"}} {
-			command := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"), slices.Concat(
-				[]string{"--kubeconfig=" + shared.Kubeconfig, "--namespace=" + u.namespace}, how, []string{"--dry-run=server", "--validate=strict", "-f", "-"})...)
-			command.Stdin = strings.NewReader(r.out)
-			if out, err := command.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v: %v\n%s", input, how, err, out)
-			}
-		}
+	}
+	// kubectl goes on after an error, and names the file.
+	for _, way := range []string{"--server-side=false", "--server-side"} {
+		u.kubectl(t, "apply", way, "--dry-run=server", "--validate=strict", "-f", converted)
 	}
 }

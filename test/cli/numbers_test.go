@@ -19,7 +19,7 @@ import (
 
 // These are the flags of TestNumbers. The limits hold for a laptop; a slower machine exceeds them without a defect.
 var (
-	pods   = flag.Int("pods", 50, "how many pods are planned for and watched; make bench-plugin has 1,000")
+	pods   = flag.Int("pods", 10, "how many pods are planned for and watched; make bench-plugin has 1,000")
 	limits = flag.Bool("limits", false, "fail if a command takes more CPU time than its limit, as make bench-plugin does")
 )
 
@@ -41,6 +41,7 @@ func TestNumbers(t *testing.T) {
 	if *limits {
 		exceeded = t.Errorf
 	}
+	t.Parallel()
 	u := newUser(t)
 	u.newSet(t, "web", func(set *v1beta1.RollSet) {
 		set.Spec.Replicas = new(int32(*pods))

@@ -259,7 +259,7 @@ type figures struct {
 // plan returns what the plan of an edit says.
 func (u *user) plan(t *testing.T, args ...string) (plan figures) {
 	t.Helper()
-	out := u.run(t, append([]string{"plan", "web", "-o", "json"}, args...)...)
+	out := u.here().run(t, append([]string{"plan", "web", "-o", "json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &plan); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -366,7 +366,7 @@ func (u *user) others(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u.run(t, "status", set.Name, longest())
+	u.here().run(t, "status", set.Name, longest())
 }
 
 // rest waits until the manager has sent at least the given number of writes and then no more, and returns them.

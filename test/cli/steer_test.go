@@ -168,7 +168,7 @@ func TestOnDelete(t *testing.T) {
 // TestUndoGoesToWhatWorked rolls back past a revision that never worked.
 func TestUndoGoesToWhatWorked(t *testing.T) {
 	t.Parallel()
-	u := newUser(t)
+	u := newUser(t).here()
 	u.newSet(t, "web", nil)
 	u.run(t, "set", "image", "web", "app=nginx:broken")
 	eventually(t, "a pod at the broken revision", func() error {

@@ -119,7 +119,7 @@ func TestSteps(t *testing.T) {
 // TestRequestsAreMadeAgain makes requests that the controller has handled before: each verb replaces its own annotation.
 func TestRequestsAreMadeAgain(t *testing.T) {
 	t.Parallel()
-	u := newUser(t)
+	u := newUser(t).here()
 	u.newSet(t, "web", func(set *v1beta1.RollSet) {
 		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{{Updated: intstr.FromInt32(1), Pause: true}, {Updated: intstr.FromString("70%"), Pause: true}}
 	})

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cli tests the plugin as users run it: its own binary, as a process, against a local cluster with a running
-// manager.
+// manager. Where a process adds nothing to a test, its commands run in the test's own; see user.here.
 package cli
 
 import (
@@ -22,11 +22,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1beta1"
+	plugin "rollset.dev/rollset/internal/cli"
+	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
@@ -122,7 +126,7 @@ func (c *cluster) stop() error {
 // build builds the plugin into a folder, and returns its path.
 func build(ctx context.Context, root, dir string) (string, error) {
 	path := filepath.Join(dir, "kubectl-rollset")
-	command := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/kubectl-rollset")
+	command := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, "./cmd/kubectl-rollset")
 	command.Dir = root
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the plugin: %w\n%s", err, out)
@@ -135,6 +139,16 @@ type user struct {
 	kubeconfig, namespace, dir string
 	// log is the audit log of the manager's writes; nil if it is not read.
 	log *audit.Log
+	// inTest is true if the user's commands run in the process of the test.
+	inTest bool
+}
+
+// here returns the user with commands that run in the process of the test, where they do the same. A process costs more than
+// most commands. Adopt and release ignore a signal, so they need a process.
+func (u *user) here() *user {
+	same := *u
+	same.inTest = true
+	return &same
 }
 
 // newUser returns a user with all rights, in a namespace of the test.
@@ -174,6 +188,11 @@ func (u *user) try(t *testing.T, stdin string, args ...string) result {
 	defer cancel()
 	command := u.command(ctx, args...)
 	var stdout, stderr bytes.Buffer
+	if u.inTest {
+		streams := genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &stdout, ErrOut: &stderr}
+		code := plugin.Run(logr.NewContext(ctx, logr.Discard()), session.New(streams, clock.RealClock{}), slices.Insert(command.Args, 1, "--kubeconfig="+u.kubeconfig))
+		return result{stdout.String(), stderr.String(), code}
+	}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	err := command.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
@@ -228,9 +247,7 @@ func (u *user) newSet(t *testing.T, name string, edit func(*v1beta1.RollSet)) *v
 	if err := shared.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	if r := u.try(t, "", "status", name, longest()); r.code != 0 {
-		t.Fatalf("status: exit code %d\n%s%s", r.code, r.out, r.err)
-	}
+	u.here().run(t, "status", name, longest())
 	return u.get(t, name)
 }
 
@@ -261,7 +278,7 @@ func longest() string { return "--timeout=" + patience.Long().String() }
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience.Long())
-	for {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) { // longer ones would delay what is ready
 		err := holds()
 		if err == nil {
 			return
@@ -269,6 +286,6 @@ func eventually(t *testing.T, what string, holds func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited for %s: %v", what, err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }

@@ -242,7 +242,7 @@ func bind(t *testing.T, namespace, name, role string) {
 // TestBadInput runs the plugin with unusable input: it prints one line, returns an exit code, and changes nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	u := newUser(t)
+	u := newUser(t).here()
 	set := u.newSet(t, "web", nil)
 	two := filepath.Join(u.dir, "two.yaml")
 	text := "apiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: web}\n---\napiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: db}\n"
@@ -351,7 +351,7 @@ func TestWhy(t *testing.T) {
 func (u *user) eventuallyWhy(t *testing.T, texts ...string) (why string) {
 	t.Helper()
 	eventually(t, "why to explain", func() error {
-		why = u.run(t, "why")
+		why = u.here().run(t, "why")
 		for _, text := range texts {
 			if !strings.Contains(strings.Join(strings.Fields(why), " "), text) {
 				return &missing{text, why}
