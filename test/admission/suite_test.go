@@ -6,9 +6,12 @@
 package admission
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,13 +30,15 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
-// shared is the cluster that most tests use.
+// shared is the cluster that all tests use.
 var shared *cluster
 
 // cluster is a running API server with the CRD.
 type cluster struct {
 	client.Client
 	env *envtest.Environment
+	// dir is the home of kubectl's user.
+	dir string
 }
 
 func TestMain(m *testing.M) {
@@ -41,67 +46,71 @@ func TestMain(m *testing.M) {
 }
 
 func runWithCluster(m *testing.M) int {
-	crd, err := shipped()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	c := &cluster{env: &envtest.Environment{ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long()}}
+	code := 1
+	err := c.start()
+	if err == nil {
+		shared = c
+		code = m.Run()
 	}
-	if shared, err = start(crd); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	if err := shared.env.Stop(); err != nil {
+	if err := errors.Join(err, c.env.Stop(), os.RemoveAll(c.dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
 }
 
-// start starts an API server with a CRD.
-func start(crd *apiextensionsv1.CustomResourceDefinition) (*cluster, error) {
-	dir, err := assets.Find()
-	if err != nil {
-		return nil, err
+// start starts an API server, and installs the CRD with the tool that users install it with.
+func (c *cluster) start() (err error) {
+	if c.env.BinaryAssetsDirectory, err = assets.Find(); err != nil {
+		return err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		return err
 	}
-	env := &envtest.Environment{
-		BinaryAssetsDirectory: dir, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Scheme: scheme,
-		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience.Long()},
-		ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long(),
-	}
-	config, err := env.Start()
+	config, err := c.env.Start()
 	if err != nil {
-		return nil, fmt.Errorf("start the API server: %w", err)
+		return fmt.Errorf("start the API server: %w", err)
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if c.dir, err = os.MkdirTemp("", "rollset-admission-"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "kubeconfig"), c.env.KubeConfig, 0o600); err != nil {
+		return err
+	}
+	if _, err := c.kubectl("apply", "-k", crdFolder); err != nil {
+		return err
+	}
+	crd, err := shipped()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &cluster{Client: c, env: env}, nil
+	// kubectl wait would do, but it fails on a CRD that has no conditions yet.
+	return envtest.WaitForCRDs(config, []*apiextensionsv1.CustomResourceDefinition{crd}, envtest.CRDInstallOptions{MaxTime: patience.Long()})
 }
 
-// shippedPath returns the path of the CRD that users install.
-func shippedPath() (string, error) {
-	root, err := assets.ModuleRoot()
-	if err != nil {
-		return "", err
+// kubectl runs the real kubectl, and returns what it prints to standard output.
+func (c *cluster) kubectl(args ...string) (string, error) {
+	command := exec.Command(filepath.Join(c.env.BinaryAssetsDirectory, "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "HOME="+c.dir)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
 	}
-	return filepath.Join(root, "config", "crd", "bases", "apps.rollset.dev_rollsets.yaml"), nil
+	return stdout.String(), nil
 }
+
+// crdFolder is the kustomization of the CRD that users install.
+const crdFolder = "../../config/crd"
 
 // shipped reads the CRD that users install.
 func shipped() (*apiextensionsv1.CustomResourceDefinition, error) {
-	path, err := shippedPath()
-	if err != nil {
-		return nil, err
-	}
-	raw, err := os.ReadFile(path)
+	raw, err := os.ReadFile(crdFolder + "/bases/apps.rollset.dev_rollsets.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +124,6 @@ apiVersion: apps.rollset.dev/v1beta1
 kind: RollSet
 metadata:
   name: web
-  namespace: default
 spec:
   selector:
     matchLabels: {app: web}

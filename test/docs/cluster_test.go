@@ -12,6 +12,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
@@ -49,7 +56,8 @@ func TestOnCluster(t *testing.T) {
 // cluster is a local cluster with a running manager.
 type cluster struct {
 	*testbed.Cluster
-	root string
+	root   string
+	client corev1client.CoreV1Interface
 	// plugins is the folder of the kubectl plugin.
 	plugins string
 }
@@ -89,12 +97,12 @@ func startCluster(t *testing.T, root string) *cluster {
 			t.Error(err)
 		}
 	})
-	plugin := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "kubectl-rollset"), "./cmd/kubectl-rollset")
+	plugin := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "kubectl-rollset"), "./cmd/kubectl-rollset")
 	plugin.Dir = root
 	if out, err := plugin.CombinedOutput(); err != nil {
 		t.Fatalf("build the plugin: %v\n%s", err, out)
 	}
-	return &cluster{Cluster: local, root: root, plugins: dir}
+	return &cluster{Cluster: local, root: root, client: corev1client.NewForConfigOrDie(local.RESTConfig()), plugins: dir}
 }
 
 // shell runs commands in a folder, with kubectl in a namespace.
@@ -107,12 +115,13 @@ type shell struct {
 func (c *cluster) newShell(t *testing.T, namespace string) *shell {
 	t.Helper()
 	s := &shell{dir: t.TempDir()}
-	kubeconfig, err := os.ReadFile(c.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.Contexts[config.CurrentContext].Namespace = namespace
 	own := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(own, kubeconfig, 0o600); err != nil {
+	if err := clientcmd.WriteToFile(*config, own); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"config", "docs"} {
@@ -120,12 +129,17 @@ func (c *cluster) newShell(t *testing.T, namespace string) *shell {
 			t.Fatal(err)
 		}
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+own, "HOME="+s.dir, "PATH="+c.BinDir+":"+c.plugins+":"+os.Getenv("PATH"))
-	out, err := s.run(t.Context(), fmt.Sprintf(`kubectl create namespace %[1]s
-kubectl config set-context --current --namespace=%[1]s
-kubectl wait --for=create serviceaccount/default`, namespace))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	s.env = append(os.Environ(), "KUBECONFIG="+own, "HOME="+s.dir, "PATH="+c.BinDir+":"+c.plugins+":"+os.Getenv("PATH"),
+		"GOGC=off", "GOMEMLIMIT=1GiB") // commands end before they need the garbage collector
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := c.client.Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), glance, patience.Long(), true, func(ctx context.Context) (bool, error) {
+		_, err := c.client.ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, client.IgnoreNotFound(err)
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -147,7 +161,9 @@ func (s *shell) run(ctx context.Context, script string) (string, error) {
 // expect runs a command of a transcript and returns what is wrong with its output; empty if nothing is.
 func (s *shell) expect(ctx context.Context, e exchange) string {
 	want := pattern(e.output)
-	for deadline := time.Now().Add(patience.Long()); ; time.Sleep(glance) {
+	deadline := time.Now().Add(patience.Long())
+	// Each look starts processes, so a long wait looks rarely.
+	for pause := glance; ; pause = min(2*pause, time.Second) {
 		out, err := s.run(ctx, e.command)
 		switch {
 		case e.output == "" && err != nil:
@@ -157,6 +173,7 @@ func (s *shell) expect(ctx context.Context, e exchange) string {
 		case !polled.MatchString(e.command) || time.Now().After(deadline):
 			return fmt.Sprintf("%sprints\n%s\nand not, as the page says,\n%s", e.command, out, e.output)
 		}
+		time.Sleep(pause)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// glance is the time between two looks at something that is waited for.
+// glance is the time between the first two looks at something that is waited for.
 const glance = 250 * time.Millisecond
 
 // run runs a page from top to bottom in its own namespace.

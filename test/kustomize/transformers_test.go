@@ -29,8 +29,8 @@ import (
 type transformation struct {
 	overlay string // its kustomization, without resources and components
 	patch   string // a file patch.yaml beside it
-	// unlike is a part of the overlay's output that the base does not have, so that nothing passes by doing nothing.
-	unlike string
+	// unlike are parts of the overlay's output that the base does not have, so that nothing passes by doing nothing.
+	unlike []string
 }
 
 // onAll applies the patch to each of the three kinds.
@@ -45,34 +45,40 @@ func strategic(template string) string {
 	return "apiVersion: any\nkind: any\nmetadata: {name: any}\nspec:\n  template:\n    spec:\n" + template
 }
 
+// transformations returns requests. Those that touch different fields are together, because each build costs a process.
 func transformations() map[string]transformation {
 	return map[string]transformation{
-		"images are set":   {overlay: "images: [{name: nginx, newTag: '2'}]", unlike: "nginx:2"},
-		"replicas are set": {overlay: "replicas: [{name: web, count: 7}]", unlike: "replicas:7"},
+		"images, replicas, a namespace and annotations are set": {
+			overlay: "images: [{name: nginx, newTag: '2'}]\nreplicas: [{name: web, count: 7}]\nnamespace: elsewhere\ncommonAnnotations: {team: shop}",
+			unlike:  []string{"nginx:2", "replicas:7", "namespace:elsewhere", "team:shop"},
+		},
 		"names of generated ConfigMaps and Secrets are referred to": {
 			overlay: "configMapGenerator: [{name: config, literals: [b=1]}]\nsecretGenerator: [{name: secret, literals: [c=1]}, {name: pull, literals: [d=1]}]",
-			unlike:  "name:config-",
+			unlike:  []string{"name:config-"},
 		},
-		"prefixes and suffixes":                    {overlay: "namePrefix: a-\nnameSuffix: -z", unlike: "name:a-web-z"},
-		"a namespace":                              {overlay: "namespace: elsewhere", unlike: "namespace:elsewhere"},
-		"labels of selectors":                      {overlay: "labels: [{includeSelectors: true, pairs: {tier: front}}]", unlike: "tier:front"},
-		"labels of templates":                      {overlay: "labels: [{includeTemplates: true, pairs: {tier: front}}]", unlike: "tier:front"},
-		"labels of objects only":                   {overlay: "labels: [{pairs: {tier: front}}]", unlike: "tier:front"},
-		"annotations":                              {overlay: "commonAnnotations: {team: shop}", unlike: "team:shop"},
-		"a patch adds an env variable":             {overlay: onAll, patch: strategic("      containers: [{name: web, env: [{name: D, value: d}]}]"), unlike: "name:D"},
-		"a patch changes an env variable":          {overlay: onAll, patch: strategic("      containers: [{name: web, env: [{name: A, value: changed}]}]"), unlike: "changed"},
-		"a patch deletes a container":              {overlay: onAll, patch: strategic("      containers: [{name: sidecar, $patch: delete}, {name: web, image: left}]"), unlike: "left"},
-		"a patch replaces the containers":          {overlay: onAll, patch: strategic("      containers: [{name: only, image: only}, {$patch: replace}]"), unlike: "only"},
-		"a patch adds a container":                 {overlay: onAll, patch: strategic("      containers: [{name: third, image: third}]"), unlike: "third"},
-		"a patch of a container that is not there": {overlay: onAll, patch: strategic("      containers: [{name: absent, env: [{name: D}]}]"), unlike: "absent"},
-		"a patch of one of two equal ports":        {overlay: onAll, patch: strategic("      containers: [{name: web, ports: [{containerPort: 443, protocol: UDP, name: changed}]}]"), unlike: "changed"},
-		"a patch of a mount":                       {overlay: onAll, patch: strategic("      containers: [{name: web, volumeMounts: [{mountPath: /config, name: changed}]}]"), unlike: "changed"},
-		"a patch of a volume's kind":               {overlay: onAll, patch: strategic("      volumes: [{name: secret, emptyDir: {sizeLimit: 7Mi}}]"), unlike: "7Mi"},
-		"a patch adds a toleration":                {overlay: onAll, patch: strategic("      tolerations: [{key: spot, operator: Exists}]"), unlike: "spot"},
-		"a patch adds a pull secret":               {overlay: onAll, patch: strategic("      imagePullSecrets: [{name: second}]"), unlike: "second"},
-		"a patch of a spread constraint":           {overlay: onAll, patch: strategic("      topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 3}]"), unlike: "maxSkew:3"},
-		"a patch of an init container":             {overlay: onAll, patch: strategic("      initContainers: [{name: init, image: changed}]"), unlike: "changed"},
-		"a JSON patch":                             {overlay: onAll, patch: "- {op: replace, path: /spec/template/spec/containers/1/image, value: changed}", unlike: "changed"},
+		"prefixes and suffixes":  {overlay: "namePrefix: a-\nnameSuffix: -z", unlike: []string{"name:a-web-z"}},
+		"labels of selectors":    {overlay: "labels: [{includeSelectors: true, pairs: {tier: front}}]", unlike: []string{"tier:front"}},
+		"labels of templates":    {overlay: "labels: [{includeTemplates: true, pairs: {tier: front}}]", unlike: []string{"tier:front"}},
+		"labels of objects only": {overlay: "labels: [{pairs: {tier: front}}]", unlike: []string{"tier:front"}},
+		"a patch adds and changes": {overlay: onAll, patch: strategic(`
+      containers:
+      - name: web
+        env: [{name: D, value: added}, {name: A, value: changed}]
+        ports: [{containerPort: 443, protocol: UDP, name: one-of-two-equal}]
+        volumeMounts: [{mountPath: /config, name: mounted}]
+      - {name: third, image: third}
+      - {name: absent, env: [{name: D}]}
+      initContainers: [{name: init, image: first}]
+      volumes: [{name: secret, emptyDir: {sizeLimit: 7Mi}}]
+      tolerations: [{key: spot, operator: Exists}]
+      imagePullSecrets: [{name: second}]
+      topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 3}]
+`), unlike: []string{
+			"value:added", "value:changed", "one-of-two-equal", "mounted", "third", "absent", "first", "7Mi", "spot", "second", "maxSkew:3",
+		}},
+		"a patch deletes a container":     {overlay: onAll, patch: strategic("      containers: [{name: sidecar, $patch: delete}, {name: web, image: left}]"), unlike: []string{"left"}},
+		"a patch replaces the containers": {overlay: onAll, patch: strategic("      containers: [{name: only, image: only}, {$patch: replace}]"), unlike: []string{"only"}},
+		"a JSON patch":                    {overlay: onAll, patch: "- {op: replace, path: /spec/template/spec/containers/1/image, value: changed}", unlike: []string{"changed"}},
 	}
 }
 
@@ -93,8 +99,8 @@ func TestSameAsBuiltIn(t *testing.T) {
 // TestListedInTheBase lists the component where the manifests are, once for all overlays.
 func TestListedInTheBase(t *testing.T) {
 	for _, name := range []string{
-		"replicas are set", "prefixes and suffixes", "labels of selectors", "a patch adds an env variable", "a patch deletes a container",
-		"names of generated ConfigMaps and Secrets are referred to",
+		"images, replicas, a namespace and annotations are set", "names of generated ConfigMaps and Secrets are referred to",
+		"prefixes and suffixes", "labels of selectors", "a patch adds and changes", "a patch deletes a container",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,8 +117,10 @@ func TestListedInTheBase(t *testing.T) {
 func compare(t *testing.T, tr transformation, built string) {
 	t.Helper()
 	objects := decode(t, built)
-	if spec := fmt.Sprint(objects["RollSet"].Object); !strings.Contains(spec, tr.unlike) {
-		t.Errorf("there is no %q in %s", tr.unlike, spec)
+	for _, part := range tr.unlike {
+		if spec := fmt.Sprint(objects["RollSet"].Object); !strings.Contains(spec, part) {
+			t.Errorf("there is no %q in %s", part, spec)
+		}
 	}
 	deployment, statefulSet, set := parts(t, objects["Deployment"]), parts(t, objects["StatefulSet"]), parts(t, objects["RollSet"])
 	if diff := cmp.Diff(statefulSet, set); diff != "" {
@@ -165,7 +173,7 @@ func TestWithout(t *testing.T) {
 			t.Errorf("%s: no %q in %v", name, untouched, set.Object)
 		}
 	}
-	patched := all["a patch adds an env variable"]
+	patched := all["a patch adds and changes"]
 	set := decode(t, build(t, overlay(patched), patched.patch))["RollSet"]
 	if spec := fmt.Sprint(set.Object); strings.Contains(spec, "nginx") || strings.Contains(spec, "sidecar") {
 		t.Errorf("the list of containers was merged: %s", spec)
