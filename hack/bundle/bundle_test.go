@@ -33,19 +33,34 @@ var kustomized = sync.OnceValues(func() ([]byte, error) {
 // image is an image by its digest.
 const image = "localhost:5000/rollset@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// bundleOf writes the bundle of a release and reads its ClusterServiceVersion strictly.
+// bundles is the folder of the bundles. Tests share them, because the CRD makes one expensive, and change none.
+var bundles string
+
+func TestMain(m *testing.M) {
+	var err error
+	if bundles, err = os.MkdirTemp("", "bundles"); err != nil {
+		panic(err)
+	}
+	m.Run()
+	_ = os.RemoveAll(bundles)
+}
+
+// bundleOf returns the bundle of a release, which the first test writes that wants it, and reads its ClusterServiceVersion strictly.
 func bundleOf(t *testing.T, version, replaces string) (folder string, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	t.Helper()
-	folder = filepath.Join(t.TempDir(), "bundle")
-	built, err := kustomized()
+	folder = filepath.Join(bundles, version+"-"+replaces)
+	if _, err := os.Stat(folder); err != nil {
+		built, err := kustomized()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"bundle", "-version", version, "-image", image, "-replaces", replaces, "-created", "2026-01-02T15:04:05Z", "-o", folder}
+		if err := run(args, bytes.NewReader(built)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	csv, err := readCSV(folder)
 	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"bundle", "-version", version, "-image", image, "-replaces", replaces, "-created", "2026-01-02T15:04:05Z", "-o", folder}
-	if err := run(args, bytes.NewReader(built)); err != nil {
-		t.Fatal(err)
-	}
-	if csv, err = readCSV(folder); err != nil {
 		t.Fatal(err)
 	}
 	return folder, csv

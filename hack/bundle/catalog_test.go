@@ -88,9 +88,9 @@ func TestCatalog(t *testing.T) {
 	for want, c := range map[string][3]string{
 		"would not be the newest":               {third, "0.2.1", ""},
 		"the newest of the catalog before is":   {third, "0.4.0", "0.2.0"},
-		"read the catalog before":               {"/no/such/file", "0.4.0", ""},
-		"has no channel candidate of rollset":   {other(t), "0.4.0", ""},
-		"the entry web.v1 of the catalog befor": {strange(t, third), "0.4.0", ""},
+		"read the catalog before":               {"/no/such/file", "0.4.0", "0.2.0"},
+		"has no channel candidate of rollset":   {other(t), "0.4.0", "0.2.0"},
+		"the entry web.v1 of the catalog befor": {strange(t, third), "0.4.0", "0.2.0"},
 	} {
 		if _, err := add(t, c[0], c[1], c[2]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -19,7 +19,7 @@ import (
 // TestChart packs the chart of this project with a release of another, and lets Helm render the result.
 func TestChart(t *testing.T) {
 	t.Parallel()
-	out := release(t, project(t))
+	out := imaged(t, project(t))
 	pack := func() {
 		t.Helper()
 		if err := run(t.Context(), []string{"chart", "-root", "../..", "-out", out, "-version", version, "-to", "example.org/rollset"}); err != nil {
@@ -36,10 +36,10 @@ func TestChart(t *testing.T) {
 	if second, err := os.ReadFile(path); err != nil || string(second) != string(first) {
 		t.Errorf("packed again, the chart differs: %v", err)
 	}
+	program := tool(t, "../helm", "helm")
 	helm := func(args ...string) string {
 		t.Helper()
-		command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "helm"}, args...)...)
-		command.Dir = "../helm"
+		command := exec.CommandContext(t.Context(), program, args...)
 		command.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir())
 		text, err := command.CombinedOutput()
 		if err != nil {

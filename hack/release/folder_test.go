@@ -18,7 +18,7 @@ import (
 // TestFolder makes an image of a bundle.
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	out := release(t, project(t))
+	out := imaged(t, project(t))
 	folder := filepath.Join(out, "bundle")
 	write := func(name, content string) {
 		t.Helper()

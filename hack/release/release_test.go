@@ -68,13 +68,32 @@ func git(t *testing.T, folder string, args ...string) {
 	}
 }
 
-// release releases a project into a folder.
-func release(t *testing.T, root string) string {
+// tool returns the path of a program that the module file of a folder pins. Each search by the go command takes a second.
+func tool(t *testing.T, folder, name string) string {
+	t.Helper()
+	find := exec.CommandContext(t.Context(), "go", "-C", folder, "tool", "-n", name)
+	find.Stderr = os.Stderr // it tells what it downloads
+	path, err := find.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(path))
+}
+
+// imaged builds the manager of a project, and the image of it, into a folder.
+func imaged(t *testing.T, root string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
 	if err := run(t.Context(), []string{"image", "-root", root, "-out", out, "-version", version}); err != nil {
 		t.Fatal(err)
 	}
+	return out
+}
+
+// release releases a project into a folder.
+func release(t *testing.T, root string) string {
+	t.Helper()
+	out := imaged(t, root)
 	plugin := []string{"plugin", "-root", root, "-out", out, "-version", version, "-downloads", "https://example.org/" + version}
 	if err := run(t.Context(), plugin); err != nil {
 		t.Fatal(err)
