@@ -97,7 +97,7 @@ generate: ## Generate the deep copies of the API's types, their reference, the t
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
-	go test . -run TestFlagsAreDocumented -update
+	go test -vet=off . -run TestFlagsAreDocumented -update
 	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
 
 .PHONY: manifests
@@ -217,7 +217,8 @@ test-modules: ## Run the tests of MODULES.
 
 .PHONY: test-envtest
 test-envtest: ## Run the tests of the controller, and of the cluster that tests use, against a real API server.
-	$(CONTROLPLANE); time CGO_ENABLED=1 $(GO_TEST) -count=1 -race $(SHORT) ./internal/controller ./internal/testing/testbed ./internal/testing/testbed/nodes
+	$(CONTROLPLANE); time { CGO_ENABLED=1 $(GO_TEST) -count=1 -race $(SHORT) ./internal/controller; \
+		$(GO_TEST) -count=1 $(SHORT) ./internal/testing/testbed ./internal/testing/testbed/nodes; }
 
 .PHONY: test-docs
 test-docs: ## Run the commands of the pages, and the manifests of users, against a real API server.
@@ -236,7 +237,7 @@ test-versions: ## Run the core of the end-to-end tests on each of VERSIONS of Ku
 
 .PHONY: test-bench
 test-bench: ## Play the works of the benchmark with a few pods: each must come to its end.
-	time go run ./hack/bench -work=create,noop,recreate,scale-in,create-gated,metadata,in-place -by=minimal,rollset -n=20 -repeat=1 -o bin/small
+	time go run ./hack/bench -work=create,noop,recreate,scale-in,create-gated,metadata,in-place $(if $(SHORT),-by=rollset,-by=minimal,rollset) -n=20 -repeat=1 -o bin/small
 
 .PHONY: test-install
 test-install: ## Install the manifests, the chart and the bundle on a local cluster, with the tools of users.
@@ -269,7 +270,7 @@ test-browser: ## Render the pictures of plans in a headless browser, if there is
 
 .PHONY: test-differential
 test-differential: ## Play a few random histories on RollSets and on the kinds that people would have used, and compare them.
-	$(CONTROLPLANE); time $(GO_TEST) -count=1 ./test/differential
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 ./test/differential $(if $(SHORT),-pairs=10)
 
 .PHONY: differential
 differential: ## The same with PAIRS pairs from the seed START; a failure is shrunk, and both films are printed.

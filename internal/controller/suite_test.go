@@ -44,6 +44,7 @@ func TestController(t *testing.T) {
 	SetDefaultEventuallyTimeout(patience.Long())
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
+	SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "controller")
 }
 

@@ -82,7 +82,7 @@ var _ = Describe("An update in place", func() {
 		}
 	})
 
-	It("of three pods ends with the last of them", func(ctx SpecContext) {
+	It("of three pods ends with the last of them", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 3, inPlace()))
 		before := f.pods(ctx, set)
 		last := f.watchContainers(ctx, "web:2")

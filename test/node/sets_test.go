@@ -97,7 +97,7 @@ var _ = Describe("A node", func() {
 	f := newFixture()
 
 	// The garbage collector of pods takes a minute to be sure.
-	It("that is deleted takes its pods along, and their successors run when it is back", func(ctx SpecContext) {
+	It("that is deleted takes its pods along, and their successors run when it is back", long, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 2))
 		before := uids(f.pods(ctx, set))
 		Expect(bed.client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: bed.node.Name()}})).To(Succeed())

@@ -29,6 +29,9 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
+// long marks the specs that the short form leaves out.
+var long = Label("long")
+
 // All specs share the bed.
 var bed struct {
 	node   *realnode.Node
@@ -48,7 +51,11 @@ func TestNode(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)
-	RunSpecs(t, "RollSet on a real node")
+	suite, reporter := GinkgoConfiguration()
+	if testing.Short() && suite.LabelFilter == "" {
+		suite.LabelFilter = "!long"
+	}
+	RunSpecs(t, "RollSet on a real node", suite, reporter)
 }
 
 var _ = BeforeSuite(func() {

@@ -20,7 +20,7 @@ import (
 )
 
 // resyncs is the number of times that a settled set is reconciled again.
-const resyncs = 20
+const resyncs = 5
 
 // CheckConverged ends all faults and checks I9: the set reaches the wanted state if it can. After that nothing is
 // written, however often the set is reconciled, and not after a restart either.
@@ -45,7 +45,7 @@ func (w *World) checkStill(ctx context.Context) error {
 	before := w.managerWrites()
 	for range resyncs {
 		w.Resync()
-		if err := w.Run(ctx, time.Second); err != nil {
+		if err := w.Run(ctx, 4*time.Second); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,9 @@ func TestBareAPIServer(t *testing.T) {
 		pod.Spec.NodeSelector = map[string]string{"disk": "fast"}
 		create(t, client, pod, func(p *corev1.Pod) bool { return scheduling(p) == corev1.PodReasonUnschedulable })
 	})
-	t.Run("an outage of the API server loses nothing", func(t *testing.T) { testOutage(t, cluster, client) })
+	if !testing.Short() { // test/e2e does the same, with a manager
+		t.Run("an outage of the API server loses nothing", func(t *testing.T) { testOutage(t, cluster, client) })
+	}
 }
 
 func testOutage(t *testing.T, cluster *testbed.Cluster, client kubernetes.Interface) {
