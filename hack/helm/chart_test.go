@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,8 +32,18 @@ const (
 // tool finds a program that the module file of a folder pins, once: each search by the go command takes a second.
 func tool(folder string, args ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
-		path, err := exec.Command("go", append([]string{"-C", folder, "tool", "-n"}, args...)...).CombinedOutput()
-		return strings.TrimSpace(string(path)), err
+		out, err := exec.Command("go", append([]string{"-C", folder, "tool", "-n"}, args...)...).CombinedOutput()
+		path := strings.TrimSpace(string(out))
+		if err != nil {
+			return path, err
+		}
+		for range 600 { // the go command prints a path that another one may not have written yet
+			if _, err = os.Stat(path); err == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		return path, err
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Environment is the variable that names a folder of ready-made binaries; it is the one that envtest itself knows.
@@ -59,11 +60,18 @@ func Tool(folder string, args ...string) (string, error) {
 	}
 	find := exec.Command("go", append([]string{"tool", "-n"}, args...)...)
 	find.Dir, find.Stderr = filepath.Join(root, folder), os.Stderr
-	path, err := find.Output()
+	out, err := find.Output()
 	if err != nil {
 		return "", fmt.Errorf("go tool %s: %w", strings.Join(args, " "), err)
 	}
-	return strings.TrimSpace(string(path)), nil
+	path := strings.TrimSpace(string(out))
+	for range 600 { // the go command prints a path that another one may not have written yet
+		if _, err = os.Stat(path); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return path, err
 }
 
 // ModuleRoot returns the folder of the module that the working directory belongs to: the nearest one upwards with a go.mod.
