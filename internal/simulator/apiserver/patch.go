@@ -30,7 +30,7 @@ func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 	if kind == types.MergePatchType && w.Key.Kind != Revisions { // whose data is raw, and keeps the order of its keys
 		err = mergePatch(w, addressed(w, old), obj)
 	} else {
-		err = applyPatch(w, kind, addressed(w, old), obj)
+		err = applyPatch(w, kind, old, obj)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

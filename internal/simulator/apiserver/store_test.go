@@ -304,6 +304,24 @@ func TestPatch(t *testing.T) {
 	}
 }
 
+// A patch of the status may name parts that it cannot change, as kubectl does if other fields differ.
+func TestPatchOfStatusNamesAContainer(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
+		d := newDesk(t)
+		d.create(aPod("a"))
+		body := `{"spec":{"$setElementOrder/containers":[{"name":"app"}],"containers":[{"name":"app","image":"app:v2"}]},"status":{"phase":"Running"}}`
+		obj, err := d.Patch(Write{Key: podKey("a"), Subresource: "status", Body: []byte(body)}, kind)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		pod := MustBe[*corev1.Pod](obj)
+		if image := pod.Spec.Containers[0].Image; pod.Status.Phase != corev1.PodRunning || image != "app:v1" {
+			t.Errorf("%s: phase %s, image %s", kind, pod.Status.Phase, image)
+		}
+	}
+}
+
 func TestGenerationOfPods(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
