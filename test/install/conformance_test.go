@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"rollset.dev/rollset/internal/testing/testbed"
-	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // TestConformanceBinary builds the binary, and runs some of its specs from another folder against a manager that it did not install.
@@ -23,37 +20,15 @@ func TestConformanceBinary(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	own, err := testbed.Start(t.Context(), testbed.Options{}) // other tests want to install the CRD themselves
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := own.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := manager.Install(t.Context(), own.RESTConfig()); err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig, err := own.KubeconfigFor(manager.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := manager.Start(t.Context(), manager.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Log: filepath.Join(dir, "log")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	manifest := kustomize(t, "config/default")
+	apply(t, manifest)
+	run(t, deployment(t, objects(t, manifest)))
 
-	run := exec.CommandContext(t.Context(), binary, "-installed", "-ginkgo.no-color",
+	specs := exec.CommandContext(t.Context(), binary, "-installed", "-ginkgo.no-color",
 		"-ginkgo.focus=creates as many pods|hand over at once|include kubectl: apply")
-	run.Dir = dir
-	run.Env = append(os.Environ(), "KUBECONFIG="+own.Kubeconfig, "PATH="+own.BinDir+":"+os.Getenv("PATH"))
-	out, err := run.CombinedOutput()
+	specs.Dir = dir
+	specs.Env = append(os.Environ(), "KUBECONFIG="+shared.Kubeconfig, "PATH="+shared.BinDir+":"+os.Getenv("PATH"))
+	out, err := specs.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

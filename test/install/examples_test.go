@@ -26,8 +26,9 @@ func TestExamples(t *testing.T) {
 		example := kustomize(t, "examples/"+name)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			labels := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+			put(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "example-" + name, Labels: labels}})
 			ensureNamespace(t, "example-"+name)
-			kubectl(t, "", "label", "namespace", "example-"+name, "pod-security.kubernetes.io/enforce=restricted")
 			in := "--namespace=example-" + name
 			kubectl(t, example, "apply", in, "-f", "-")
 			kubectl(t, "", "wait", in, "rollset/"+name, "--for=condition=Ready", "--timeout=2m")

@@ -72,13 +72,23 @@ func (h helm) means(t *testing.T, _ string) means {
 		install: func(version int) *appsv1.Deployment {
 			h.must(t, append(append(verb, "--wait", "--timeout=2m"), in(version)...)...)
 			verb = []string{"upgrade"}
-			return deployment(t, objects(t, h.must(t, append([]string{"template", "--kube-version=1.37.0"}, in(version)...)...)))
+			return installed(t, "rollset-system")
 		},
 		uninstall: func() {
 			h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
 			verb = []string{"install"} // the CRD that was left belongs to the release
 		},
 	}
+}
+
+// installed returns the Deployment of a namespace, the only one.
+func installed(t *testing.T, namespace string) *appsv1.Deployment {
+	t.Helper()
+	list := &appsv1.DeploymentList{}
+	if err := shared.List(t.Context(), list, client.InNamespace(namespace)); err != nil || len(list.Items) != 1 {
+		t.Fatalf("want one Deployment in %s, got %v: %v", namespace, list.Items, err)
+	}
+	return &list.Items[0]
 }
 
 // helms returns the Helms to test. In the short form, Helm 3 is only compared with Helm 4, by hack/helm.

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,6 +19,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -38,12 +40,31 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
+// TestMonitoredWithoutItsKinds applies the overlay to a cluster without the Prometheus Operator: what is missing is named, and the rest is
+// there. TestKustomizations comes after it, so that there is mostly nothing to delete.
+func TestMonitoredWithoutItsKinds(t *testing.T) {
+	manifest := kustomize(t, "config/overlays/monitored")
+	kubectl(t, "", "delete", "crd", "--ignore-not-found", "servicemonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"), "--kubeconfig="+shared.Kubeconfig, "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifest)
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{`no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"`, "ensure CRDs are installed first"} {
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, want %q in:\n%s", err, want, out)
+		}
+	}
+	d := deployment(t, objects(t, manifest))
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKustomizations builds every kustomization, a component as part of the default installation, and asks the API server
 // whether it would accept the objects.
 func TestKustomizations(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
 	for plural, kind := range map[string]string{"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"} {
-		kubectl(t, fmt.Sprintf(monitoring, plural, kind), "apply", "-f", "-")
+		apply(t, fmt.Sprintf(monitoring, plural, kind))
 		established(t, plural+".monitoring.coreos.com")
 	}
 	for _, name := range []string{"system", "team-a", "team-b"} {
@@ -98,9 +119,9 @@ data: {url: "https://example.org"}
 // composed returns the folder itself. For a component it returns a folder that adds it to what it changes.
 func composed(t *testing.T, folder string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(shared.dir, folder) // the same each time, so that it is built once
 	root, err := filepath.Rel(dir, shared.root)
-	if err != nil {
+	if err = errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	base := root + "/config/default"
@@ -160,25 +181,6 @@ func TestMonitored(t *testing.T) {
 	}
 }
 
-// TestMonitoredWithoutItsKinds applies the overlay to a cluster without the Prometheus Operator: what is missing is named, and the rest is
-// there.
-func TestMonitoredWithoutItsKinds(t *testing.T) {
-	manifest := kustomize(t, "config/overlays/monitored")
-	kubectl(t, "", "delete", "crd", "--ignore-not-found", "servicemonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"), "--kubeconfig="+shared.Kubeconfig, "apply", "-f", "-")
-	cmd.Stdin = strings.NewReader(manifest)
-	out, err := cmd.CombinedOutput()
-	for _, want := range []string{`no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"`, "ensure CRDs are installed first"} {
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("%v, want %q in:\n%s", err, want, out)
-		}
-	}
-	d := deployment(t, objects(t, manifest))
-	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestRoles lists every right of the manager. A new right must be added here.
 func TestRoles(t *testing.T) {
 	list := objects(t, kustomize(t, "config/default"))
@@ -231,7 +233,7 @@ func TestDisruptionRoles(t *testing.T) {
 	everywhere := append(granted(t, objects(t, kustomize(t, "config/default")), ""), nodes, budgets)
 	slices.Sort(everywhere)
 	rendered := func(values string) []*unstructured.Unstructured {
-		return objects(t, helm4.must(t, "template", "rollset", filepath.Join(shared.root, "charts", "rollset"), "--namespace=rollset-system", "--set="+values))
+		return objects(t, helm4.must(t, "template", "rollset", filepath.Join(shared.root, "charts", "rollset"), "--namespace=rollset-system", "--set=crds.install=false,"+values))
 	}
 	for from, list := range map[string][]*unstructured.Unstructured{
 		"kustomize": objects(t, kustomize(t, composed(t, "config/components/disruption"))),
@@ -299,8 +301,11 @@ func TestAggregatedRoles(t *testing.T) {
 		{"edit", "deletecollection", "no"},
 		{"admin", "deletecollection", "yes"},
 	} {
-		kubectl(t, "", "-n", "aggregated", "delete", "rolebinding", "--ignore-not-found", c.role)
-		kubectl(t, "", "-n", "aggregated", "create", "rolebinding", c.role, "--clusterrole="+c.role, "--user="+c.role+"-user")
+		put(t, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "aggregated", Name: c.role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: c.role + "-user"}},
+		})
 		eventually(t, c.role+" to "+c.verb, func() error {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: c.role + "-user",

@@ -14,6 +14,7 @@ func TestNamespaced(t *testing.T) {
 		ensureNamespace(t, name)
 	}
 	manifest := kustomize(t, "config/overlays/namespaced")
+	kubectl(t, "", "delete", "clusterrolebindings", "--ignore-not-found", "rollset-manager-rolebinding") // of another kind of installation
 	apply(t, manifest)
 	d := deployment(t, objects(t, manifest))
 	own := "--leader-election-namespace=" + d.Namespace // which only a pod knows by itself

@@ -16,10 +16,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -57,9 +56,15 @@ type bundle struct {
 	others []*unstructured.Unstructured
 }
 
+// bundles are those that were made before, by version.
+var bundles = map[int]*bundle{}
+
 // bundleOf returns the bundle of a version.
 func bundleOf(t *testing.T, version int) *bundle {
 	t.Helper()
+	if b, ok := bundles[version]; ok {
+		return b
+	}
 	dir := filepath.Join(t.TempDir(), "bundle")
 	image := fmt.Sprintf("localhost:5000/rollset@sha256:%064d", version)
 	command(t, kustomize(t, "config/manifests"), "go", "-C", "hack/bundle", "run", ".", "bundle",
@@ -83,6 +88,7 @@ func bundleOf(t *testing.T, version int) *bundle {
 	if len(b.others) < 8 || len(b.csv.Spec.Install.Spec.Deployments) != 1 {
 		t.Fatalf("the bundle holds too little: %v", paths)
 	}
+	bundles[version] = b
 	return b
 }
 
@@ -154,34 +160,6 @@ func (b *bundle) install(t *testing.T, own string, targets []string, config ...c
 	return op
 }
 
-// put creates or changes an object as OLM does.
-func put(t *testing.T, o client.Object) {
-	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	gvk, err := shared.GroupVersionKindFor(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.SetGroupVersionKind(gvk)
-	if err := shared.Create(t.Context(), u.DeepCopy()); err == nil {
-		return
-	} else if !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	old := u.DeepCopy()
-	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(o), old); err != nil {
-		t.Fatal(err)
-	}
-	u.SetResourceVersion(old.GetResourceVersion())
-	if err := shared.Update(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // remove deletes objects. One that does not exist is no error.
 func (*operator) remove(t *testing.T, list []client.Object) {
 	t.Helper()
@@ -207,33 +185,34 @@ func (op *operator) uninstallV1(t *testing.T) {
 	}))
 }
 
-// TestInstallModes runs the manager of the bundle in each install mode, with the rights that OLM would give it.
-func TestInstallModes(t *testing.T) {
+// TestOperatorGroup runs the manager of the bundle with the rights that OLM would give it, and lets its OperatorGroup go through the install
+// modes. What is outside keeps its pods. TestLife has the mode that is left, AllNamespaces.
+func TestOperatorGroup(t *testing.T) {
 	apply(t, kustomize(t, "config/crd"))
-	b := bundleOf(t, 1)
+	sets := map[string]*v1beta1.RollSet{}
 	for _, name := range []string{"olm-own", "olm-a", "olm-b", "olm-c"} {
 		ensureNamespace(t, name)
+		sets[name] = newSet(t, name, "olm")
 	}
-	for mode, tt := range map[string]struct{ targets, others []string }{
-		"OwnNamespace":    {targets: []string{"olm-own"}, others: []string{"olm-a"}},
-		"SingleNamespace": {targets: []string{"olm-a"}, others: []string{"olm-own", "olm-b"}},
-		"MultiNamespace":  {targets: []string{"olm-a", "olm-b"}, others: []string{"olm-own", "olm-c"}},
-		"AllNamespaces":   {targets: []string{""}},
-	} {
-		t.Run(mode, func(t *testing.T) {
-			run(t, b.install(t, "olm-own", tt.targets, leases(tt.targets)...).Deployment)
-			var outside []*v1beta1.RollSet
-			for _, namespace := range tt.others {
-				outside = append(outside, newSet(t, namespace, "olm"))
-			}
-			for _, namespace := range tt.targets {
-				if namespace == "" {
-					namespace = "olm-c"
+	for i, targets := range [][]string{{"olm-own"}, {"olm-a"}, {"olm-a", "olm-b"}, {"olm-b"}} {
+		t.Run(strings.Join(targets, ","), func(t *testing.T) {
+			run(t, bundleOf(t, 1).install(t, "olm-own", targets, leases(targets)...).Deployment)
+			pods := 1 + i%2
+			scale := func(spec *v1beta1.RollSetSpec) { spec.Replicas = new(int32(pods)) }
+			outside := map[string]map[string]types.UID{}
+			for name, set := range sets {
+				if !slices.Contains(targets, name) {
+					outside[name] = ownedBy(t, set)
+					edit(t, set, scale)
 				}
-				awaitPods(t, newSet(t, namespace, "olm"), 1)
 			}
-			for _, set := range outside {
-				unseen(t, set)
+			for _, name := range targets {
+				edit(t, sets[name], scale)
+				awaitPods(t, sets[name], pods)
+			}
+			for name, before := range outside {
+				unseen(t, sets[name])
+				sameAs(t, "an OperatorGroup without its namespace", sets[name], before)
 			}
 		})
 	}
@@ -247,54 +226,11 @@ func leases(targets []string) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "ROLLSET_LEADER_ELECTION_NAMESPACE", Value: "olm-own"}}
 }
 
-// TestOperatorGroup widens the OperatorGroup of a running operator, and narrows it again. What is outside keeps its pods.
-func TestOperatorGroup(t *testing.T) {
-	b := bundleOf(t, 1)
-	for _, name := range []string{"olm-own", "olm-a", "olm-b"} {
-		ensureNamespace(t, name)
-	}
-	apply(t, kustomize(t, "config/crd"))
-	inA, inB := newSet(t, "olm-a", "widened"), newSet(t, "olm-b", "widened")
-	serve := func(before *operator, targets ...string) (*operator, func()) {
-		t.Helper()
-		op := b.install(t, "olm-own", targets, leases(targets)...)
-		if before != nil {
-			before.remove(t, slices.DeleteFunc(slices.Clone(before.owned), func(o client.Object) bool {
-				return slices.ContainsFunc(op.owned, func(n client.Object) bool {
-					return fmt.Sprintf("%T", n) == fmt.Sprintf("%T", o) && client.ObjectKeyFromObject(n) == client.ObjectKeyFromObject(o)
-				})
-			}))
-		}
-		p, err := tryRun(t, op.Deployment)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return op, func() {
-			if err := p.Stop(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	op, stop := serve(nil, "olm-a")
-	awaitPods(t, inA, 1)
-	unseen(t, inB)
-	stop()
-	op, stop = serve(op, "olm-a", "olm-b")
-	awaitPods(t, inB, 1)
-	before := ownedBy(t, inA)
-	stop()
-	_, stop = serve(op, "olm-b")
-	edit(t, inA, func(spec *v1beta1.RollSetSpec) { spec.Replicas = new(int32(2)) })
-	edit(t, inB, func(spec *v1beta1.RollSetSpec) { spec.Replicas = new(int32(2)) })
-	awaitPods(t, inB, 2)
-	sameAs(t, "the OperatorGroup left its namespace out", inA, before)
-	stop()
-}
-
-// byOLM installs into a namespace for all namespaces.
-func byOLM(t *testing.T, own string, uninstall func(*operator, *testing.T)) means {
+// byOLM installs into a namespace for all namespaces. Version 1 uninstalls first, because it leaves less to the installation after it.
+func byOLM(t *testing.T, own string) means {
 	t.Helper()
 	ensureNamespace(t, own)
+	uninstalls := []func(*operator, *testing.T){(*operator).uninstallV1, (*operator).uninstallV0}
 	var now *operator
 	return means{
 		install: func(version int) *appsv1.Deployment {
@@ -305,6 +241,9 @@ func byOLM(t *testing.T, own string, uninstall func(*operator, *testing.T)) mean
 			}
 			return now.Deployment
 		},
-		uninstall: func() { uninstall(now, t) },
+		uninstall: func() {
+			uninstalls[0](now, t)
+			uninstalls = uninstalls[1:]
+		},
 	}
 }

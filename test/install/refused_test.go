@@ -35,7 +35,7 @@ func asAdmin(t *testing.T, args ...string) (*manager.Process, error) {
 }
 
 func TestRefusals(t *testing.T) {
-	apply(t, kustomize(t, "config/default"))
+	apply(t, kustomize(t, "config/crd"))
 	expired := t.TempDir()
 	writeCertificate(t, expired, time.Now().Add(-time.Hour))
 	for name, tt := range map[string]struct{ arg, want string }{
@@ -53,15 +53,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestMissingCRD(t *testing.T) {
-	kubectl(t, "", "delete", "crd", "rollsets.apps.rollset.dev", "--ignore-not-found")
-	_, err := asAdmin(t)
-	wantRefusal(t, err, "the API server does not know RollSet.apps.rollset.dev in version v1beta1: install the CustomResourceDefinition first")
-}
-
 // TestRenewedCertificate replaces the certificate of a running manager.
 func TestRenewedCertificate(t *testing.T) {
-	apply(t, kustomize(t, "config/default"))
+	apply(t, kustomize(t, "config/crd"))
 	dir := t.TempDir()
 	first := writeCertificate(t, dir, time.Now().Add(time.Hour))
 	p, err := asAdmin(t, "--metrics-secure=true", "--metrics-cert-path="+dir)

@@ -29,8 +29,7 @@ type shard struct {
 // TestShards installs two managers as docs/how-to/shard.md says. Each has its own lease, acts in its own namespaces, and may do
 // nothing in those of the other, also while the other is gone.
 func TestShards(t *testing.T) {
-	kubectl(t, kustomize(t, "config/crd"), "apply", "-f", "-")
-	established(t, "rollsets.apps.rollset.dev")
+	apply(t, kustomize(t, "config/crd"))
 	a := shard{name: "rollset-a", namespaces: []string{"shop", "search"}, lease: "rollset-a"}
 	b := shard{name: "rollset-b", namespaces: []string{"billing"}, lease: "billing"}
 	deployed := map[string]*appsv1.Deployment{}
@@ -68,13 +67,10 @@ func (s shard) install(t *testing.T) *appsv1.Deployment {
 	for _, namespace := range s.namespaces {
 		ensureNamespace(t, namespace)
 	}
-	args := []string{
-		s.name, filepath.Join(shared.root, "charts", "rollset"), "--namespace=" + s.name,
+	helm4.must(t, "install", "--create-namespace", s.name, filepath.Join(shared.root, "charts", "rollset"), "--namespace="+s.name,
 		"--set=crds.install=false,image.repository=registry.example/rollset,image.tag=v1",
-		"--set=namespaces={" + strings.Join(s.namespaces, ",") + "}",
-	}
-	helm4.must(t, append([]string{"install", "--create-namespace"}, args...)...)
-	return deployment(t, objects(t, helm4.must(t, append([]string{"template", "--kube-version=1.37.0"}, args...)...)))
+		"--set=namespaces={"+strings.Join(s.namespaces, ",")+"}")
+	return installed(t, s.name)
 }
 
 // mayOnly fails unless the manager of a shard may create pods in its namespaces, and not in those of another.
