@@ -103,6 +103,7 @@ func (m *mutator) overlay(dir string) (string, error) {
 // exports finds the export data of the packages that the module needs.
 func exports(root string) (importer.Lookup, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/...")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0") // as most of the module is built already, also where the race detector needs cgo
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
