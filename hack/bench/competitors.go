@@ -138,12 +138,13 @@ func startManager(ctx context.Context, b *bed) (process, error) {
 	}
 	options := manager.Options{
 		Binary: b.manager, Kubeconfig: kubeconfig, Log: filepath.Join(b.Dir(), "logs", "manager.log"),
-		Args: []string{"--pprof-bind-address=" + profileAddress},
+		Profiles: true,
 	}
 	p, err := manager.Start(context.WithoutCancel(ctx), options) // Stop ends it
 	if err != nil {
 		return nil, err
 	}
+	say("the manager serves profiles at " + p.Profiles)
 	return managerProcess{p}, nil
 }
 

@@ -10,22 +10,23 @@ import (
 	"net/http"
 )
 
-// profileAddress is where the manager serves its profiles, for go tool pprof too.
-const profileAddress = "127.0.0.1:6065"
-
 // collect lets the manager collect its garbage twice. What a pool holds survives the first time.
-func collect(ctx context.Context) error {
+func collect(ctx context.Context, p process) error {
+	m, ok := p.(managerProcess)
+	if !ok {
+		return fmt.Errorf("%T serves no profiles", p)
+	}
 	for range 2 {
-		if _, err := readProfile(ctx, "heap?gc=1"); err != nil {
+		if _, err := readProfile(ctx, m.Profiles+"heap?gc=1"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readProfile returns a profile of the manager.
-func readProfile(ctx context.Context, name string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+profileAddress+"/debug/pprof/"+name, http.NoBody)
+// readProfile returns the profile at a URL.
+func readProfile(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -190,7 +190,7 @@ func quietHeap(ctx context.Context, p process) (float64, error) {
 			break
 		}
 	}
-	if err := collect(ctx); err != nil {
+	if err := collect(ctx, p); err != nil {
 		return 0, err
 	}
 	_, live, err := collections(ctx, p)

@@ -63,12 +63,16 @@ type Options struct {
 	Args []string
 	// Env are variables that it gets beside those of the test, each as NAME=value.
 	Env []string
+	// Profiles lets it serve profiles.
+	Profiles bool
 }
 
 // Process is a manager that runs.
 type Process struct {
 	// Metrics is the URL of its metrics, served without authentication on loopback.
 	Metrics string
+	// Profiles is the URL of its profiles, if it serves any.
+	Profiles string
 
 	cmd    *exec.Cmd
 	log    string
@@ -79,7 +83,7 @@ type Process struct {
 
 // Start starts a manager and returns when it is ready. The manager is killed when ctx ends.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	addresses, err := freeAddresses(2)
+	addresses, err := freeAddresses(3)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +101,10 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	args := []string{
 		"--kubeconfig=" + o.Kubeconfig, "--metrics-bind-address=" + addresses[0], "--metrics-secure=false",
 		"--health-probe-bind-address=" + addresses[1],
+	}
+	if o.Profiles {
+		args = append(args, "--pprof-bind-address="+addresses[2])
+		p.Profiles = "http://" + addresses[2] + "/debug/pprof/"
 	}
 	p.cmd = exec.CommandContext(ctx, o.Binary, append(args, o.Args...)...)
 	p.cmd.Env = append(os.Environ(), o.Env...)
