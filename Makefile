@@ -217,6 +217,7 @@ test-modules: ## Run the tests of MODULES.
 
 .PHONY: test-envtest
 test-envtest: ## Run the tests of the controller, and of the cluster that tests use, against a real API server.
+	@# The simulated nodes run under the race detector in the tests of the controller.
 	$(CONTROLPLANE); time { CGO_ENABLED=1 $(GO_TEST) -count=1 -race $(SHORT) ./internal/controller; \
 		$(GO_TEST) -count=1 $(SHORT) ./internal/testing/testbed ./internal/testing/testbed/nodes; }
 
