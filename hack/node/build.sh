@@ -6,9 +6,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${ROLLSET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rollset}
-kubelet=$here/kubelet
-older=$here/../controlplane/kubernetes-${KUBERNETES:-newest}
-[[ ! -d $older ]] || kubelet=$older
+kubelet=$here/../controlplane/kubernetes-${KUBERNETES:-newest}
+[[ -d $kubelet ]] || kubelet=$here/../controlplane/kubernetes
 digest=$(cat {"$kubelet","$here/runtime"}/go.{mod,sum} "$here/build.sh" | sha256sum | cut -c1-12)
 out=$cache/node-$digest
 binaries=(kubelet containerd containerd-shim-runc-v2 ctr runc bridge host-local loopback)
