@@ -160,8 +160,8 @@ GO_TEST = $(LOW) go test -vet=off -timeout 60m $(SHUFFLE)
 CONTROLPLANE := KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS
 # The same random inputs each time. `make histories` and similar targets draw new ones.
 test%: export RAPID_SEED ?= 1
-# Without it, API servers spend up to a fifth of their time on garbage collection.
-test%: export GOGC ?= 300
+# Without it, compilers spend a quarter, and API servers a fifth, of their time on garbage collection.
+verify test%: export GOGC ?= 300
 
 # `make test` runs these lanes side by side, and the targets of a lane one after the other. The targets of the first two compute
 # without a pause. They have a low priority: they use the time in which the clusters of the other lanes wait, and delay none.
