@@ -29,7 +29,7 @@ if ! complete; then
 		local binary=${2##*/}
 		[[ -x $out/$binary ]] && return
 		echo "building $binary (the first time takes minutes) ..." >&2
-		(cd "$1" && CGO_ENABLED=${CGO_ENABLED:-0} go build -buildvcs=false -tags "${3:-}" -ldflags "-s -w $stamp" -o "$out/.$binary.new" "$2")
+		(cd "$1" && CGO_ENABLED=${CGO_ENABLED:-0} go build -trimpath -buildvcs=false -tags "${3:-}" -ldflags "-s -w $stamp" -o "$out/.$binary.new" "$2")
 		mv "$out/.$binary.new" "$out/$binary"
 	}
 	# Without the snapshotters that need C libraries.
