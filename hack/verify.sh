@@ -14,7 +14,8 @@ git -C "$copy" init -q
 git -C "$copy" add --force --all
 
 # Comments are formatted first, because the CRD's descriptions are made of them. The copy has no version to stamp.
-GOFLAGS="${GOFLAGS-} -buildvcs=false" env -u MAKEFLAGS make --no-print-directory -C "$copy" SIDE_BY_SIDE= fmt generate manifests tidy
+GOFLAGS="${GOFLAGS-} -buildvcs=false" env -u MAKEFLAGS make --no-print-directory -C "$copy" SIDE_BY_SIDE= fmt generate manifests
+(cd "$copy" && hack/tidy.sh code)
 
 changed=$(git -C "$copy" -c core.quotePath=off status --porcelain --no-renames | sed -nE 's/^.[MD] |^\?\? //p')
 if [[ -n $changed ]]; then
