@@ -133,9 +133,9 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 }
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
-// wait for each other; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; and
-// pods whose move the API server refuses, if it has refused that of all others too, in the last half hour. Without an answer to a
-// preflight it is not known whether a pod is to be moved.
+// wait for each other; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; pods
+// whose move the API server refuses, if it has refused that of all others too, in the last half hour; and pods whose move met a
+// conflict, until that counts as a refusal. Without an answer to a preflight it is not known whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	if h.snap.Spec.Lifecycle == nil {
 		return
@@ -158,7 +158,9 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	stuck := !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
 	for _, m := range w.Candidates {
 		r := m.Replica
-		if r.Gate.Closed() && !r.Restarting && !opened[r.Pod.UID] || w.Rests || stuck {
+		k, unmovable := h.snap.Unmovable(r.Pod)
+		overtaken := unmovable && h.snap.Refusal(k).Overtaken
+		if r.Gate.Closed() && !r.Restarting && !opened[r.Pod.UID] || w.Rests || stuck || overtaken {
 			h.prepared[r.Pod.UID] = true
 		}
 	}

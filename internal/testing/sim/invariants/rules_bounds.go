@@ -57,9 +57,13 @@ func newBounds() *bounds {
 	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time), rewritten: make(map[string][]time.Time)}
 }
 
-// restart forgets what a manager did before its restart, because it cannot know.
+// restart forgets what a manager did before its restart, because it cannot know. It tries again what the API server refused, and
+// prepares the pods for it again.
 func (b *bounds) restart(manager string) {
 	delete(b.statuses, manager)
+	if len(b.failures) > 0 {
+		clear(b.inARow)
+	}
 	clear(b.failures)
 	b.forgetRewritten()
 }
