@@ -32,7 +32,9 @@ const (
 // tool finds a program that the module file of a folder pins, once: each search by the go command takes a second.
 func tool(folder string, args ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
-		out, err := exec.Command("go", append([]string{"-C", folder, "tool", "-n"}, args...)...).CombinedOutput()
+		find := exec.Command("go", append([]string{"-C", folder, "tool", "-n"}, args...)...)
+		find.Stderr = os.Stderr // it tells what it downloads
+		out, err := find.Output()
 		path := strings.TrimSpace(string(out))
 		if err != nil {
 			return path, err
