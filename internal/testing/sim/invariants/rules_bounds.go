@@ -57,13 +57,12 @@ func newBounds() *bounds {
 	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time), rewritten: make(map[string][]time.Time)}
 }
 
-// restart forgets what a manager did before its restart, because it cannot know. It tries again what the API server refused, and
-// prepares the pods for it again.
+// restart forgets what a manager did before its restart, because it cannot know. It prepares a pod again whose deletion was refused.
 func (b *bounds) restart(manager string) {
 	delete(b.statuses, manager)
-	if len(b.failures) > 0 {
-		clear(b.inARow)
-	}
+	maps.DeleteFunc(b.inARow, func(key apiserver.Key, _ streak) bool {
+		return len(b.failures[manager+" "+apiserver.Write{Verb: apiserver.Delete, Key: key}.String()]) > 0
+	})
 	clear(b.failures)
 	b.forgetRewritten()
 }
