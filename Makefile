@@ -132,7 +132,7 @@ lint-fix: ## Check the code, and apply automatic fixes.
 
 .PHONY: verify
 verify: ## Regenerate and reformat everything; fail if that changes a file.
-	time $(LOW) hack/verify.sh
+	time $(LOW) hack/verify.sh $(if $(SHORT),code)
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.

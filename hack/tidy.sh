@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tidies the module files of the project. With "code", it leaves out those that only pin programs. A build of such a program
-# fails if its file lacks a module, and to tidy the file downloads what only tests of others' code need, for minutes.
+# Tidies the module files of the project. With "code", it leaves out those that only pin programs: tidying them downloads the
+# dependencies of the programs' own tests, which takes minutes. If such a file lacks a module, the program's build fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Regenerates, reformats and tidies everything in a copy, so that whatever else reads the files meanwhile sees whole ones. If
 # that changed, added or removed a file, it does so here too, and fails. Contents are compared, not commits: what was changed
-# before, and is not committed, does not matter.
+# before, and is not committed, does not matter. Arguments are those of hack/tidy.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,7 @@ git -C "$copy" add --force --all
 
 # Comments are formatted first, because the CRD's descriptions are made of them. The copy has no version to stamp.
 GOFLAGS="${GOFLAGS-} -buildvcs=false" env -u MAKEFLAGS make --no-print-directory -C "$copy" SIDE_BY_SIDE= fmt generate manifests
-(cd "$copy" && hack/tidy.sh code)
+(cd "$copy" && hack/tidy.sh "$@")
 
 changed=$(git -C "$copy" -c core.quotePath=off status --porcelain --no-renames | sed -nE 's/^.[MD] |^\?\? //p')
 if [[ -n $changed ]]; then

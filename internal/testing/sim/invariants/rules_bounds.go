@@ -57,7 +57,8 @@ func newBounds() *bounds {
 	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time), rewritten: make(map[string][]time.Time)}
 }
 
-// restart forgets what a manager did before its restart, because it cannot know. It prepares a pod again whose deletion was refused.
+// restart forgets what a manager did before its restart, because it cannot know. It does not know either which deletions were
+// refused, so it may prepare these pods again.
 func (b *bounds) restart(manager string) {
 	delete(b.statuses, manager)
 	maps.DeleteFunc(b.inARow, func(key apiserver.Key, _ streak) bool {

@@ -5,6 +5,7 @@ package invariants
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -714,5 +715,23 @@ func TestCheckPlaces(t *testing.T) {
 				t.Errorf("CheckPlaces: %v", err)
 			}
 		})
+	}
+}
+
+// TestARestartExcusesOnlyRefusedDeletions counts the writes to pods across a restart of the manager.
+func TestARestartExcusesOnlyRefusedDeletions(t *testing.T) {
+	t.Parallel()
+	b := newBounds()
+	refused, other := apiserver.Key{Kind: apiserver.Pods, Namespace: "default", Name: "web-0"}, apiserver.Key{Kind: apiserver.Pods, Namespace: "default", Name: "web-00"}
+	for _, key := range []apiserver.Key{refused, other} {
+		b.see(&apiserver.Entry{Write: apiserver.Write{Actor: "manager", Verb: apiserver.Patch, Key: key}}, true, 1)
+	}
+	b.try(apiserver.Write{Actor: "manager", Verb: apiserver.Delete, Key: refused}, errors.New("not this one"), time.Time{})
+	b.restart("manager")
+	if n := b.inARow[refused].writes; n != 0 {
+		t.Errorf("%s: %d writes are counted after the restart, want 0", refused, n)
+	}
+	if n := b.inARow[other].writes; n != 1 {
+		t.Errorf("%s: %d writes are counted after the restart, want 1", other, n)
 	}
 }
