@@ -106,9 +106,9 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 	if set == nil || set.UID != p.set {
 		*p = newPlaces()
 	}
-	key := ""
-	if set != nil && set.Spec.UpdateStrategy.RollingUpdate.Domains != nil {
-		key, p.set = set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey, set.UID
+	key := domainKey(set)
+	if key != "" {
+		p.set = set.UID
 	}
 	if key != p.key { // pods say what they replaced, or that they replaced none, also after the key was another one for a while
 		p.key, p.vacant, p.dropped = key, nil, time.Time{}
@@ -190,6 +190,10 @@ func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *co
 		i, known = 0, missing(c.world, set) < len(p.vacant) // otherwise another one may be the successor, and this one is added
 	}
 	switch {
+	case !c.knows(manager, p.key):
+		if i >= 0 {
+			p.vacant = slices.Delete(p.vacant, i, i+1) // the pod says nothing of it, and is where its node is
+		}
 	case pod.Labels[v1beta1.SurgeLabel] == "true", i < 0:
 		p.added[pod.UID] = true
 	default:
@@ -200,6 +204,22 @@ func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *co
 		p.homes[pod.UID] = home{p.key, domain}
 		p.vacant = slices.Delete(p.vacant, i, i+1)
 	}
+}
+
+// knows reports whether a manager writes for a spec with failure domains under the key of a label.
+func (c *Checker) knows(manager, key string) bool {
+	if c.reconcile == nil || manager != c.reconcile.Manager {
+		return true
+	}
+	return domainKey(c.reconcile.set()) == key
+}
+
+// domainKey returns the key of the label of a set's failure domains; empty if it has none.
+func domainKey(set *v1beta1.RollSet) string {
+	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+		return ""
+	}
+	return set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey
 }
 
 // remembers reports whether a manager has seen a pod in the place that it left.

@@ -15,14 +15,14 @@ import (
 // oneDomainAtATime checks that no available pod is moved or replaced while a pod of another failure domain is unavailable, as
 // far as the manager knows.
 func oneDomainAtATime(v *verdict) string {
-	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+	key := domainKey(v.set)
+	if key == "" || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
 		return ""
 	}
 	pod := v.disturbed()
 	if pod == nil {
 		return ""
 	}
-	key := v.set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey
 	for _, other := range v.pods {
 		home, moved := v.checker.places.home(other)
 		switch {

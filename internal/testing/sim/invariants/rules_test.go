@@ -735,3 +735,36 @@ func TestARestartExcusesOnlyRefusedDeletions(t *testing.T) {
 		t.Errorf("%s: %d writes are counted after the restart, want 1", other, n)
 	}
 }
+
+// TestAPlaceIsThatOfTheSpecItWasTakenFor replaces a pod by one in another failure domain, for a spec with domains or without, and
+// deletes another pod of that domain for a spec with them.
+func TestAPlaceIsThatOfTheSpecItWasTakenFor(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprintf("domains known: %t", known), func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, zoned)
+			a, b := c.ready(inZone(c.pod("web-a", "v1"), "a")), inZone(c.pod("web-b", "v1"), "b")
+			c.ready(inZone(c.pod("web-c", "v1"), "c"))
+			b.Spec.TerminationGracePeriodSeconds = new(int64(0))
+			b = c.ready(b)
+			with := c.cluster.Set().DeepCopy()
+			c.begin()
+			if !known {
+				without := with.DeepCopy()
+				without.Spec.UpdateStrategy.RollingUpdate.Domains = nil
+				c.update(without, "")
+				c.begin()
+			}
+			with.ResourceVersion = c.cluster.Set().ResourceVersion
+			c.update(with, "")
+			c.deletes(b)
+			c.creates(inZone(c.pod("web-d", "v2"), "a"))
+			c.begin()
+			c.deletes(a)
+			if err := c.checker.Violation; (err != nil) != known {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
