@@ -175,17 +175,18 @@ func asksInTurn(v *verdict) string {
 }
 
 // keptByPartition reports whether the partition keeps a claim as it is: its ordinal is among the first or, with random names, the claims
-// of enough other pods ask for what the template asks for, as far as the manager knows.
+// of enough other updated pods ask for what the template asks for, as far as the manager knows.
 func (v *verdict) keptByPartition(claim, template *corev1.PersistentVolumeClaim, resizes bool) bool {
 	kept, prefix := v.world.Limits(v.set).Partition, template.Name+"-"+v.set.Name+"-"
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		rank := slices.Index(v.inUse(), numberOrNone(strings.TrimPrefix(claim.Name, prefix)))
 		return rank >= 0 && rank < kept
 	}
+	update := v.world.VersionOf(&v.set.Spec.Template)
 	changed := func(pod *corev1.Pod) bool {
 		other := v.knownClaim(apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: prefix + strings.TrimPrefix(pod.Name, v.set.Name+"-")})
 		switch {
-		case other == nil, other.Name == claim.Name, !IsActive(pod), isSurge(pod):
+		case other == nil, other.Name == claim.Name, !IsActive(pod), isSurge(pod), v.world.Version(pod) != update:
 			return false
 		case resizes:
 			return other.Spec.Resources.Requests.Storage().Cmp(*template.Spec.Resources.Requests.Storage()) >= 0

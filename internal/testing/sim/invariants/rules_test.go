@@ -768,3 +768,36 @@ func TestAPlaceIsThatOfTheSpecItWasTakenFor(t *testing.T) {
 		})
 	}
 }
+
+// TestAPartitionKeepsNoClaimForAPodThatItKeeps changes the claim of a pod beside another that was created with the wanted attributes:
+// one that the partition keeps, or an updated one.
+func TestAPartitionKeepsNoClaimForAPodThatItKeeps(t *testing.T) {
+	t.Parallel()
+	for other, broken := range map[string]bool{"v1": false, "v2": true} {
+		t.Run("beside a pod at "+other, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(set *v1beta1.RollSet) {
+				rolling(set)
+				set.Spec.Replicas = new(int32(2))
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(1))
+				set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+				set.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = new("gold")
+			})
+			for id, class := range map[string]*string{"a": nil, "b": new("gold")} {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-" + id, OwnerReferences: c.owners()}}
+				claim.Spec.VolumeAttributesClassName = class
+				c.create(claim)
+				claim.Status.Phase, claim.Status.CurrentVolumeAttributesClassName = corev1.ClaimBound, class
+				c.update(claim, "status")
+			}
+			c.create(mounting(c.pod("web-a", "v2"), "data-web-a"))
+			c.create(mounting(c.pod("web-b", other), "data-web-b"))
+			c.begin()
+			claim := apiserver.Clone(c.store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: namespace, Name: "data-web-a"}))
+			c.patches(claim, `{"metadata":{"resourceVersion":%q},"spec":{"volumeAttributesClassName":"gold"}}`, claim.GetResourceVersion())
+			if err := c.checker.Violation; (err != nil) != broken {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
