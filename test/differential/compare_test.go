@@ -111,6 +111,13 @@ func unexplained(p *pair) []difference {
 	return slices.DeleteFunc(compare(p), func(d difference) bool { return explain(p, d) != "" })
 }
 
+// common returns the differences in the same points of the same scenes.
+func common(a, b []difference) []difference {
+	return slices.DeleteFunc(b, func(d difference) bool {
+		return !slices.ContainsFunc(a, func(e difference) bool { return e.scene == d.scene && e.point == d.point })
+	})
+}
+
 // explain returns the sentence that says why a difference is better; empty if there is none.
 func explain(p *pair, d difference) string {
 	for _, s := range sentences() {

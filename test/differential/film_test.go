@@ -50,6 +50,7 @@ type shot struct {
 	versions []string // of the pods that are not on their way out
 	surplus  int      // how many of them are not wished for
 	good     int      // how many of the others have a template that works
+	untried  int      // how many have a template of which no pod has served
 	claims   []string
 	verdict  verdict
 	lasted   time.Duration // until the last change
@@ -76,11 +77,16 @@ type film struct {
 	gap time.Duration
 	// cordoned says that the node takes no new pods.
 	cordoned bool
+	// standing are the pods without ordinals at the beginning of the scene, in the order in which histories name them.
+	standing []string
+	// served are the versions of which a pod has served.
+	served map[string]bool
 }
 
 func newFilm(w wish) *film {
 	return &film{
 		name: w.name, ordinal: w.partner != deployment, replicas: int(w.replicas), pods: map[string]member{}, claims: map[string]bool{},
+		served: map[string]bool{},
 	}
 }
 
@@ -91,6 +97,10 @@ func (f *film) begin() {
 	f.began = time.Now()
 	f.changed = f.began
 	f.shots = append(f.shots, shot{low: f.serving()})
+	f.standing = nil
+	for _, m := range f.byVersion() {
+		f.standing = append(f.standing, m.name)
+	}
 }
 
 // wishFor notes how many replicas are wanted from now on.
@@ -113,6 +123,9 @@ func (f *film) end(settled bool) {
 	live := f.live()
 	for _, m := range live {
 		s.versions = append(s.versions, f.called(m)+m.version)
+		if !f.served[m.version] {
+			s.untried++
+		}
 		switch {
 		case !f.isWanted(m):
 			s.surplus++
@@ -138,7 +151,9 @@ func (f *film) see(object client.Object, gone bool) {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		if o.Labels[appLabel] == f.name && !gone {
-			f.pods[o.Name] = memberOf(o)
+			m := memberOf(o)
+			f.pods[o.Name] = m
+			f.served[m.version] = f.served[m.version] || m.serving
 		} else {
 			delete(f.pods, o.Name)
 		}
@@ -269,21 +284,31 @@ func (f *film) moves() bool {
 	return false
 }
 
-// place returns the name of the pod with an ordinal, or of the n-th pod by version; empty if there is none.
+// place returns the name of the pod with an ordinal, or of the n-th pod at the beginning of the scene; if that is on its way out, of the
+// n-th pod now. It returns an empty name if there is none.
 func (f *film) place(n int32) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	live := f.live()
-	if f.ordinal {
-		name := fmt.Sprintf("%s-%d", f.name, n)
-		if slices.ContainsFunc(live, func(m member) bool { return m.name == name }) {
+	live := f.byVersion()
+	isLive := func(name string) bool {
+		return slices.ContainsFunc(live, func(m member) bool { return m.name == name })
+	}
+	switch {
+	case f.ordinal:
+		if name := fmt.Sprintf("%s-%d", f.name, n); isLive(name) {
 			return name
 		}
-		return ""
+	case len(f.standing) > 0 && isLive(f.standing[int(n)%len(f.standing)]):
+		return f.standing[int(n)%len(f.standing)]
+	case len(live) > 0:
+		return live[int(n)%len(live)].name
 	}
-	if len(live) == 0 {
-		return ""
-	}
+	return ""
+}
+
+// byVersion are the live pods in an order that both films of a pair have.
+func (f *film) byVersion() []member {
+	live := f.live()
 	slices.SortStableFunc(live, func(a, b member) int { return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.held, b.held)) })
-	return live[int(n)%len(live)].name
+	return live
 }

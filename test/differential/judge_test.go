@@ -118,6 +118,34 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestCommon finds the differences that are there again: in the same point of the same scene.
+func TestCommon(t *testing.T) {
+	t.Parallel()
+	first := []difference{{scene: 1, point: lowest, ours: "0"}, {scene: 2, point: claims}}
+	again := []difference{{scene: 1, point: lowest, ours: "1"}, {scene: 1, point: claims}, {scene: 2, point: lowest}}
+	if got := common(first, again); len(got) != 1 || got[0].scene != 1 || got[0].point != lowest {
+		t.Errorf("there again: %v", got)
+	}
+}
+
+// TestPlace names pods without ordinals as they stood at the beginning of a scene, for as long as they stay.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	f := newFilm(newWish(deployment, "web"))
+	for _, m := range []member{{name: "web-a", version: "v1", stays: true}, {name: "web-b", version: "v2", stays: true}} {
+		f.pods[m.name] = m
+	}
+	f.begin()
+	f.pods["web-0"] = member{name: "web-0", version: "v1", stays: true}
+	if got := f.place(1); got != "web-b" {
+		t.Errorf("place 1 is %s, want web-b", got)
+	}
+	f.pods["web-b"] = member{name: "web-b", version: "v2", going: true}
+	if got := f.place(1); got != "web-a" {
+		t.Errorf("place 1 is %s when web-b is on its way out, want web-a", got)
+	}
+}
+
 // TestSeeds draws the same history from a seed each time, and reads it back from its text.
 func TestSeeds(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func sentences() []sentence {
 				"that comes back. With other kinds each loss breaks one more pod.",
 			explains: func(p *pair, d difference) bool {
 				ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
-				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good < ours.good)
+				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good < ours.good || theirs.untried > ours.untried)
 			},
 		},
 		{
