@@ -50,10 +50,13 @@ type shot struct {
 	versions []string // of the pods that are not on their way out
 	surplus  int      // how many of them are not wished for
 	good     int      // how many of the others have a template that works
-	untried  int      // how many have a template of which no pod has served
-	claims   []string
-	verdict  verdict
-	lasted   time.Duration // until the last change
+	untried  int      // how many have a template that has not served
+	updated  int      // how many have the template that is wished for
+	// terminates says that a pod of another template is still on its way out.
+	terminates bool
+	claims     []string
+	verdict    verdict
+	lasted     time.Duration // until the last change
 	// settled is false if the set was still changing at the end of all patience.
 	settled, whole bool
 	// full is whole, whatever else is there.
@@ -79,7 +82,7 @@ type film struct {
 	cordoned bool
 	// standing are the pods without ordinals at the beginning of the scene, in the order in which histories name them.
 	standing []string
-	// served are the versions of which a pod has served.
+	// served has the versions that served in some pod.
 	served map[string]bool
 }
 
@@ -111,8 +114,8 @@ func (f *film) wishFor(replicas int32) {
 	f.note()
 }
 
-// end ends a scene.
-func (f *film) end(settled bool) {
+// end ends a scene in which a template was wished for.
+func (f *film) end(settled bool, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &f.shots[len(f.shots)-1]
@@ -126,6 +129,9 @@ func (f *film) end(settled bool) {
 		if !f.served[m.version] {
 			s.untried++
 		}
+		if m.version == version {
+			s.updated++
+		}
 		switch {
 		case !f.isWanted(m):
 			s.surplus++
@@ -134,6 +140,9 @@ func (f *film) end(settled bool) {
 		}
 	}
 	slices.Sort(s.versions)
+	for _, m := range f.pods {
+		s.terminates = s.terminates || m.going && m.version != version
+	}
 }
 
 // called begins a member's text with its ordinal.
@@ -176,8 +185,7 @@ func (f *film) see(object client.Object, gone bool) {
 func memberOf(pod *corev1.Pod) member {
 	m := member{name: pod.Name, going: pod.DeletionTimestamp != nil}
 	app := pod.Spec.Containers[0]
-	m.version = strings.TrimPrefix(app.Image, "app:") + suffix(app.Resources.Requests.Cpu().String(), "1m") +
-		suffix(pod.Annotations[noteAnnotation], "a")
+	m.version = versionOf(strings.TrimPrefix(app.Image, "app:"), app.Resources.Requests.Cpu().String(), pod.Annotations[noteAnnotation])
 	finished := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	ready := false
 	for _, c := range pod.Status.Conditions {
@@ -198,6 +206,9 @@ func memberOf(pod *corev1.Pod) member {
 	}
 	return m
 }
+
+// versionOf names a template.
+func versionOf(image, cpu, note string) string { return image + suffix(cpu, "1m") + suffix(note, "a") }
 
 func suffix(value, usual string) string {
 	if value == usual || value == "" {

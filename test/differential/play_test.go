@@ -114,7 +114,7 @@ func (p *pair) scene(ctx context.Context, next wish, act func() error) error {
 	}
 	settled := p.settle(ctx)
 	for i, s := range p.sides() {
-		s.film.end(settled[i])
+		s.film.end(settled[i], next.version())
 	}
 	return ctx.Err()
 }

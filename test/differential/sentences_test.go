@@ -26,7 +26,8 @@ func sentences() []sentence {
 		{
 			says: "A rollout that is paused has come as far as it may, and a RollSet says so. `kubectl rollout status` waits for a paused Deployment.",
 			explains: func(p *pair, d difference) bool {
-				return d.point == rollout && d.better == oursBetter && p.wishes[d.scene].paused
+				said, came := d.point == rollout && d.better == oursBetter, d.point == versions && p.servesNoLess(d)
+				return (said || came) && p.wishes[d.scene].paused
 			},
 		},
 		{
@@ -41,16 +42,31 @@ func sentences() []sentence {
 				"that comes back. With other kinds each loss breaks one more pod.",
 			explains: func(p *pair, d difference) bool {
 				ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
-				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good < ours.good || theirs.untried > ours.untried)
+				fewer := d.point == versions && ours.untried > 0 && ours.updated <= theirs.updated && ours.distinct() <= 2
+				return p.servesNoLess(d) && (fewer || theirs.bad() > ours.bad() || theirs.good < ours.good || theirs.untried > ours.untried)
 			},
 		},
 		{
 			says: "A StatefulSet begins no rollout while a pod is not ready. A RollSet begins, and stays within `maxUnavailable`.",
 			explains: func(p *pair, d difference) bool {
 				ours, theirs, w := p.ours.at(d.scene), p.theirs.at(d.scene), p.wishes[d.scene]
-				began := ours.has(w.image) || len(ours.versions) < len(theirs.versions)
-				return p.isSet() && d.point != truth && d.point != rest && !theirs.has(w.image) && began &&
+				began := ours.updated > 0 || len(ours.versions) < len(theirs.versions)
+				return p.isSet() && d.point != truth && d.point != rest && theirs.updated == 0 && began &&
 					ours.low >= int(w.replicas-max(1, w.unavailable)) && theirs.serving < int(w.replicas)
+			},
+		},
+		{
+			says: "A rollout counts the pods that serve at each deletion. A Deployment counts them by the status of its ReplicaSets, so fewer " +
+				"may serve than `maxUnavailable` allows when one becomes unready in between.",
+			explains: func(p *pair, d difference) bool {
+				floor := int(p.wishes[d.scene].replicas - max(1, p.wishes[d.scene].unavailable))
+				return !p.isSet() && d.point == lowest && p.ours.at(d.scene).low >= floor && p.theirs.at(d.scene).low < floor
+			},
+		},
+		{
+			says: "Under Recreate, no pod comes while one of another template still terminates. A Deployment that is scaled up adds pods.",
+			explains: func(p *pair, d difference) bool {
+				return d.point != truth && d.point != rest && p.wishes[d.scene].strategy == "Recreate" && p.ours.at(d.scene).terminates
 			},
 		},
 		{
@@ -153,20 +169,12 @@ func (s *shot) distinct() int {
 	return len(all)
 }
 
-// has reports whether a pod runs an image.
-func (s *shot) has(image string) bool {
-	return slices.ContainsFunc(s.versions, func(v string) bool {
-		version, _, _ := strings.Cut(v[strings.Index(v, ":")+1:], "+")
-		return version == image
-	})
-}
-
-// stuck reports whether pods at rest are broken by another template than the one that is wished for.
+// stuck reports whether pods at rest are not ready, and no pod has the template that is wished for and that some are to have.
 func (s *shot) stuck(w wish) bool {
-	return slices.ContainsFunc(s.versions, func(v string) bool { return isBad(v) && !s.has(w.image) })
+	return s.updated == 0 && s.serving < int(w.replicas) && len(s.versions) > 0 && w.strategy != "OnDelete" && w.partition < w.replicas
 }
 
-// wasStuck reports whether the other kind has stopped in or before a scene at pods that are broken by an earlier template.
+// wasStuck reports whether the other kind has stopped in or before a scene at pods that are not ready.
 func (p *pair) wasStuck(scene int) bool {
 	for i := range scene + 1 {
 		if p.theirs.at(i).stuck(p.wishes[i]) {

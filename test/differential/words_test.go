@@ -108,6 +108,8 @@ func (w wish) edited(acts ...string) wish {
 	return w
 }
 
+func (w wish) version() string { return versionOf(w.image, w.cpu, w.note) }
+
 // undone returns the wish for a good template, and for nothing that would keep a pod from it.
 func (w wish) undone() wish {
 	return w.edited("image v5", "partition 0", "paused false", "strategy RollingUpdate", "unavailable 1")

@@ -401,6 +401,12 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nlose-status\nsettle\nbusy 1s\nquota none\n" +
 			"steps 1,gate=A:5 50%,pause\nrefuse delete a forbidden\nunmark 0\ncpu 64\npaused false\nhistory 2\ncpu 1\nreserve 0\nreplicas 3\nsettle\n" +
 			"run 500ms\nretry\nclose-gate 2\ndeny\npaused true\nexpensive 6", 75011977},
+		// A pod is replaced before its manager knows that the set has failure domains.
+		{"replicas 3\nhistory 0\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\n" +
+			"image app:v1\nresync\nbudget None\ndomains zone 20\nforget-update\nmaxUnavailable 3", 1},
+		// A pod that the steps keep is created beside updated ones whose claims are to have other attributes.
+		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 4\n" +
+			"orphan 12345\nattributes gold\nsettle", 201},
 		// Users change how many pods may be unavailable while a pod waits for a lifecycle hook.
 		{"identity Ordinal\nclaims data\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreplicas 2", 26123},
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1\nsettle", 1},
