@@ -42,7 +42,8 @@ func sentences() []sentence {
 				"that comes back. With other kinds each loss breaks one more pod.",
 			explains: func(p *pair, d difference) bool {
 				ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
-				fewer := d.point == versions && ours.untried > 0 && ours.updated <= theirs.updated && ours.distinct() <= 2
+				fewer := ours.untried > 0 && ours.updated <= theirs.updated && ours.distinct() <= 2 &&
+					slices.Contains([]string{lowest, resting, versions, available}, d.point)
 				return p.servesNoLess(d) && (fewer || theirs.bad() > ours.bad() || theirs.good < ours.good || theirs.untried > ours.untried)
 			},
 		},
@@ -51,8 +52,9 @@ func sentences() []sentence {
 			explains: func(p *pair, d difference) bool {
 				ours, theirs, w := p.ours.at(d.scene), p.theirs.at(d.scene), p.wishes[d.scene]
 				began := ours.updated > 0 || len(ours.versions) < len(theirs.versions)
-				return p.isSet() && d.point != truth && d.point != rest && theirs.updated == 0 && began &&
-					ours.low >= int(w.replicas-max(1, w.unavailable)) && theirs.serving < int(w.replicas)
+				waits := d.point != truth && d.point != rest && theirs.updated == 0 && began && theirs.serving < int(w.replicas)
+				waited := d.point == lowest && ours.updated > 0 && p.loses(d.scene)
+				return p.isSet() && (waits || waited) && ours.low >= int(w.replicas-max(1, w.unavailable))
 			},
 		},
 		{
@@ -106,7 +108,7 @@ func sentences() []sentence {
 			says: "A member with a stable name goes when surge serves in its place. A Deployment takes pods as soon as `maxUnavailable` allows it.",
 			explains: func(p *pair, d difference) bool {
 				w := p.wishes[d.scene]
-				return w.ordinals && w.surge > 0 && d.point == lowest && d.better == oursBetter
+				return w.ordinals && w.surge > 0 && p.servesNoLess(d) && slices.Contains([]string{lowest, resting, available}, d.point)
 			},
 		},
 		{
@@ -115,6 +117,13 @@ func sentences() []sentence {
 				ours, theirs, gone := p.ours.at(d.scene), p.theirs.at(d.scene), p.count(d.scene, "hold", "mislabel", "lose", "drop")
 				return p.wishes[d.scene].ordinals && gone > 0 && theirs.serving <= ours.serving+gone && theirs.low <= ours.low+gone &&
 					slices.Contains([]string{lowest, resting, versions, rollout, available}, d.point)
+			},
+		},
+		{
+			says: "Pods with stable names go from the highest ordinal down, as in a StatefulSet. A Deployment takes pods that are not ready first.",
+			explains: func(p *pair, d difference) bool {
+				return p.wishes[d.scene].ordinals && d.scene > 0 && p.wishes[d.scene].replicas < p.wishes[d.scene-1].replicas &&
+					slices.Contains([]string{lowest, resting, available}, d.point)
 			},
 		},
 		{
@@ -139,9 +148,14 @@ func (p *pair) servesNoLess(d difference) bool {
 // saw reports whether one of the verbs was played before the end of a scene.
 func (p *pair) saw(scene int, words ...string) bool { return p.count(scene, words...) > 0 }
 
+// loses reports whether a pod was taken out of service in a scene.
+func (p *pair) loses(scene int) bool {
+	return p.count(scene, "delete", "evict", "unready", "lose", "drop") > p.count(scene-1, "delete", "evict", "unready", "lose", "drop")
+}
+
 // count counts how often one of the verbs was played before the end of a scene.
 func (p *pair) count(scene int, words ...string) (n int) {
-	for _, act := range slices.Concat(p.history.scenes[:min(scene, len(p.history.scenes))]...) {
+	for _, act := range slices.Concat(p.history.scenes[:max(0, min(scene, len(p.history.scenes)))]...) {
 		if slices.Contains(words, verbOf(act)) {
 			n++
 		}
