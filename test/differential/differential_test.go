@@ -18,11 +18,11 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
 
-// recurrences is how often a difference has to be there again.
+// recurrences is how many more plays of a history have to show a difference.
 const recurrences = 2
 
-// TestPairs plays random histories. A difference that no sentence explains fails if it is there again each time when the history is
-// played again; then the history is shrunk, and both films are printed.
+// TestPairs plays random histories. A difference that no sentence explains fails if it is there in each of three plays. Then the
+// history is shrunk, and both films are printed.
 func TestPairs(t *testing.T) {
 	c := campaign{T: t, explained: map[string]int{}}
 	playing := min(*slots, *pairs)

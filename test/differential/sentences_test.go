@@ -26,7 +26,8 @@ func sentences() []sentence {
 		{
 			says: "A rollout that is paused has come as far as it may, and a RollSet says so. `kubectl rollout status` waits for a paused Deployment.",
 			explains: func(p *pair, d difference) bool {
-				said, came := d.point == rollout && d.better == oursBetter, d.point == versions && p.servesNoLess(d)
+				said := d.point == rollout && d.better == oursBetter
+				came := d.point == versions && p.servesNoLess(d) && p.ours.at(d.scene).updated <= p.theirs.at(d.scene).updated
 				return (said || came) && p.wishes[d.scene].paused
 			},
 		},
@@ -58,8 +59,8 @@ func sentences() []sentence {
 			},
 		},
 		{
-			says: "A rollout counts the pods that serve at each deletion. A Deployment counts them by the status of its ReplicaSets, so fewer " +
-				"may serve than `maxUnavailable` allows when one becomes unready in between.",
+			says: "A RollSet counts the pods that serve before each deletion. A Deployment counts them by the status of its ReplicaSets. " +
+				"If a pod becomes unready in between, fewer serve than `maxUnavailable` allows.",
 			explains: func(p *pair, d difference) bool {
 				floor := int(p.wishes[d.scene].replicas - max(1, p.wishes[d.scene].unavailable))
 				return !p.isSet() && d.point == lowest && p.ours.at(d.scene).low >= floor && p.theirs.at(d.scene).low < floor
@@ -68,7 +69,8 @@ func sentences() []sentence {
 		{
 			says: "Under Recreate, no pod comes while one of another template still terminates. A Deployment that is scaled up adds pods.",
 			explains: func(p *pair, d difference) bool {
-				return d.point != truth && d.point != rest && p.wishes[d.scene].strategy == "Recreate" && p.ours.at(d.scene).terminates
+				return p.wishes[d.scene].strategy == "Recreate" && p.ours.at(d.scene).terminates &&
+					slices.Contains([]string{lowest, resting, versions, rollout, available}, d.point)
 			},
 		},
 		{
@@ -150,12 +152,13 @@ func (p *pair) saw(scene int, words ...string) bool { return p.count(scene, word
 
 // loses reports whether a pod was taken out of service in a scene.
 func (p *pair) loses(scene int) bool {
-	return p.count(scene, "delete", "evict", "unready", "lose", "drop") > p.count(scene-1, "delete", "evict", "unready", "lose", "drop")
+	taking := []string{"delete", "evict", "unready", "lose", "drop"}
+	return scene > 0 && p.count(scene, taking...) > p.count(scene-1, taking...)
 }
 
 // count counts how often one of the verbs was played before the end of a scene.
 func (p *pair) count(scene int, words ...string) (n int) {
-	for _, act := range slices.Concat(p.history.scenes[:max(0, min(scene, len(p.history.scenes)))]...) {
+	for _, act := range slices.Concat(p.history.scenes[:min(scene, len(p.history.scenes))]...) {
 		if slices.Contains(words, verbOf(act)) {
 			n++
 		}
