@@ -114,10 +114,13 @@ func judge(t *rapid.T, w *world) revision.Resolution {
 	return r
 }
 
-// note returns the number that a revision had when it was proven last; 0 if none is noted.
+// note returns the number that a revision had when it was proven last; 0 if none is noted, or if the revision is lost or forged.
 func note(w *world, name string) int64 {
 	object := w.revisions[name]
 	if object == nil {
+		return 0
+	}
+	if _, _, err := revision.Decode(object); err != nil {
 		return 0
 	}
 	number, _ := strconv.ParseInt(object.Annotations[revision.CompletedAnnotation], 10, 64)
