@@ -35,7 +35,7 @@ type budget struct {
 	// unavailable counts, for each revision, the unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone. missing counts the other places without a pod: they hold back healthy pods only.
 	unavailable, missing map[string]int
-	// unreadySince holds, for each revision, when its unavailable pods became unready, in order, if no pod is available.
+	// unreadySince holds, for each revision, when its unavailable pods became unready, in order.
 	unreadySince map[string][]time.Time
 	// guardYieldsAt is when the guard lets broken pods pass, if it has held until then; the zero time if it does not.
 	guardYieldsAt time.Time
@@ -129,7 +129,7 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 // them. It returns how many places they take.
 func (b *budget) count(r *snapshot.Replica, w *desired.State, places int) (taken int) {
 	switch {
-	case r.Active() && !r.Ready && !b.snap.NoneSince.IsZero():
+	case r.Active() && !r.Ready:
 		b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
 	case r.Terminating:
 		revision, comes := w.ComesBackAt(b.snap, r)
@@ -233,11 +233,15 @@ func (b *budget) against(m desired.Candidate) int {
 // passes reports whether a broken pod passes the guard, because no pod of the set has been available for a while, and the
 // guard has held for as long.
 func (b *budget) passes(m desired.Candidate) bool {
+	return !b.guardYieldsAt.IsZero() && m.Replica.Broken() && !m.Replica.Gate.Closed() && b.hasHeld(m, b.guardYieldsAt)
+}
+
+// hasHeld reports whether the guard has held for a while against a move, and a time has come.
+func (b *budget) hasHeld(m desired.Candidate, at time.Time) bool {
 	held, limit := b.unreadySince[m.To], b.limit(m)
-	if b.guardYieldsAt.IsZero() || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < limit {
+	if len(held) < limit {
 		return false
 	}
-	at := b.guardYieldsAt
 	if since := held[limit-1].Add(snapshot.Patience); since.After(at) {
 		at = since
 	}
@@ -246,6 +250,20 @@ func (b *budget) passes(m desired.Candidate) bool {
 		b.yieldAfter(left)
 	}
 	return left <= 0
+}
+
+// goesBack reports whether a broken stray comes back at the current revision, because the guard has held for a while against its move.
+// Since when pods that are updated in place have been broken is not known.
+func (b *budget) goesBack(m desired.Candidate) bool {
+	if m.To != b.snap.Update.Name || !desired.IsBrokenStray(b.snap, m.Replica) || m.Replica.Gate.Closed() || !b.guards(m) {
+		return false
+	}
+	for r := range b.snap.Unsteady() {
+		if r.Updating && r.Revision == m.To {
+			return false
+		}
+	}
+	return b.hasHeld(m, time.Time{})
 }
 
 func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {

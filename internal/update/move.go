@@ -93,6 +93,9 @@ func (v *mover) takesTurn(r *snapshot.Replica) bool {
 // move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move for a reason of its
 // own.
 func (v *mover) move(m desired.Candidate) bool {
+	if v.budget.goesBack(m) {
+		m.To = v.snap.Current.Name
+	}
 	how := v.method(m)
 	if v.cannot(m, how) {
 		return false
@@ -122,7 +125,7 @@ func (v *mover) move(m desired.Candidate) bool {
 	case next != nil:
 		v.plan.Add(next)
 	}
-	return !m.Replica.Overdue
+	return !m.Replica.Overdue || !begun(m.Replica, how)
 }
 
 // method decides how a pod is moved.

@@ -82,6 +82,10 @@ func kept() []string {
 		// Pods are lost while a template is broken, without and with maxUnavailable.
 		"Deployment: replicas 3, surge 1, unavailable 0; image v2-broken; delete 0; delete 0",
 		"Deployment: replicas 4, unavailable 1, surge 1; image v2-broken; delete 0",
+		"Deployment: replicas 3, ordinals; image v2-broken; delete 0",
+		// A bad template is scaled down, and is followed by another bad one.
+		"Deployment: replicas 2, unavailable 1, surge 2; image v4-broken; unready 3, replicas 1",
+		"Deployment: replicas 2, unavailable 1, surge 2; image v3-missing; delete 0; image v2-broken; delete 0",
 	}
 }
 

@@ -11,13 +11,15 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// choose chooses the pods of a set with random names that go: as many as are surplus, and the surge pods that are no longer
-// needed. Unavailable pods go freely. Of the available pods, only those above spec.replicas go, so that a scale-down during a
-// bad rollout takes the bad pods although the good ones are at the old revision. Pods that a user named go in any case. If a
-// user named a surge pod, it still stands in for pods that are not available.
-func choose(snap *snapshot.Set, s *State, surplus, extra int) {
+// choose chooses the pods of a set with random names that go: as many as are surplus, the surge pods that are no longer needed, and
+// the stand-ins that are not, strays first. Unavailable pods go freely. Of the available pods, only those above spec.replicas go, so
+// that a scale-down during a bad rollout takes the bad pods although the good ones are at the old revision. Pods that a user named go
+// in any case. If a user named a surge pod, it still stands in for pods that are not available.
+func choose(snap *snapshot.Set, s *State, standIns, surplus, extra int) {
 	v := newChoice(snap, s)
 	all := v.ranked()
+	v.take(all.standIns, standIns)
+	all.tooMany, all.others = slices.DeleteFunc(all.tooMany, s.Goes), slices.DeleteFunc(all.others, s.Goes)
 	left := surplus - v.take(all.named, surplus)
 	v.take(all.surge[:min(extra, len(all.surge))], extra)
 	if snap.Rolling() && snap.Paused() && !snap.GivesBack() {
@@ -100,8 +102,8 @@ func (v *choice) serves(r *snapshot.Replica) bool {
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
-// surplus pods of their revision, and the others.
-type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
+// surplus pods of their revision, and the others. Those of the last two that may stand in are listed a second time.
+type ranking struct{ surge, named, tooMany, others, standIns []*snapshot.Replica }
 
 func (v *choice) ranked() (all ranking) {
 	active := make([]*snapshot.Replica, 0, len(v.snap.Replicas))
@@ -127,6 +129,17 @@ func (v *choice) ranked() (all ranking) {
 		}
 	}
 	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return v.useOf(a) - v.useOf(b) })
+	var updated []*snapshot.Replica
+	for _, r := range slices.Concat(all.tooMany, all.others) {
+		switch {
+		case !mayStandIn(v.snap, r):
+		case r.Revision == v.snap.Update.Name:
+			updated = append(updated, r)
+		default:
+			all.standIns = append(all.standIns, r)
+		}
+	}
+	all.standIns = append(all.standIns, updated...)
 	return all
 }
 

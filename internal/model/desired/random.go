@@ -25,16 +25,18 @@ func random(snap *snapshot.Set) *State {
 	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, s.due)
 	useful, spent := s.countSurge()
 	standIns := StandIns(snap)
+	needed := min(standIns, max(0, snap.Limits.Replicas-snap.Limits.MaxUnavailable)) // of the others no pod is left to move
 	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
 	above := useful + spent + max(standIns, s.pods.active+s.pods.held-snap.Limits.Replicas)
 	surge := min(s.Surge, max(0, misplaced-s.broken())+named) - above
-	surplus := max(0, s.pods.active-snap.Limits.Replicas)
+	unneeded := standIns - needed
 	if !snap.GivesBack() {
-		surplus = max(0, surplus-max(standIns, s.Surge-useful))
+		needed = max(needed, s.Surge-useful)
 	}
+	surplus := max(0, s.pods.active-unneeded-needed-snap.Limits.Replicas)
 	s.Available = snap.Available()
-	if extra := spent + max(0, useful-s.Surge); surplus+extra > 0 {
-		choose(snap, &s.State, surplus, extra)
+	if extra := spent + max(0, useful-s.Surge); unneeded+surplus+extra > 0 {
+		choose(snap, &s.State, unneeded, surplus, extra)
 	}
 	s.watch(snap)
 	s.findCandidates()
@@ -49,24 +51,32 @@ type comparison struct {
 	pods census
 }
 
-// StandIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
-// and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template. Pods with a
-// mark are part of maxSurge.
+// StandIns returns how many of the pods without a mark of surge are no members: those that the rollout could not have if it had no
+// surge, and that are broken or not available yet. Otherwise a lost pod had no successor because of a bad template. Pods with a mark are
+// part of maxSurge.
 func StandIns(snap *snapshot.Set) int {
 	if snap.GivesBack() || !guarded(snap) || yielded(snap, yieldsAt(snap)) {
 		return 0
 	}
-	marked, starting := 0, 0
+	marked, unavailable := 0, 0
 	for r := range snap.Unsteady() {
 		switch {
 		case r.Pod == nil || r.Terminating:
 		case r.Surge:
 			marked++
-		case r.Active() && !r.ToReplace() && r.State != v1beta1.LifecyclePreparingDelete && r.Revision == snap.Update.Name && !r.Available:
-			starting++
+		case !r.ToReplace() && r.State != v1beta1.LifecyclePreparingDelete && mayStandIn(snap, r):
+			unavailable++
 		}
 	}
-	return max(0, min(snap.Limits.MaxSurge-marked, snap.Limits.Replicas, starting-snap.Limits.MaxUnavailable))
+	return max(0, min(snap.Limits.MaxSurge-marked, unavailable-snap.Limits.MaxUnavailable))
+}
+
+// mayStandIn reports whether an active pod is at the update revision and not available, or is a broken stray.
+func mayStandIn(snap *snapshot.Set, r *snapshot.Replica) bool {
+	if r.Revision == snap.Update.Name {
+		return r.Active() && !r.Available
+	}
+	return IsBrokenStray(snap, r) && !r.Updating
 }
 
 // excess counts the pods of each revision that must be replaced. misplaced is how many others may come in their place.

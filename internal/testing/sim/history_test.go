@@ -184,7 +184,7 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		beginning := rapid.OneOf(among("", aged, midstep, aged+midroll, zonal, zonal+midstep, drained, budgeted, drained+budgeted), midwait())
+		beginning := rapid.OneOf(among("", aged, midstep, aged+midroll, zonal, zonal+midstep, drained, budgeted, drained+budgeted, held), midwait())
 		ending := among("", "", "\nsettle").Draw(t, "ending")
 		past := among("", "", "", forgetful).Draw(t, "past")
 		return preface.Draw(t, "preface") + "\n" + past + beginning.Draw(t, "beginning") + strings.Join(lines, "\n") + ending
@@ -211,6 +211,9 @@ const midroll = "image app:v2\nrun 500ms\n"
 
 // midstep brings a set into the midst of a rollout in steps.
 const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
+
+// held brings a set into a rollout that the guard holds.
+const held = "replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\n"
 
 // midwait draws the way of a set into the midst of a rollout in which pods wait for a hook with a limit.
 func midwait() *rapid.Generator[string] {
@@ -410,6 +413,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// Users change how many pods may be unavailable while a pod waits for a lifecycle hook.
 		{"identity Ordinal\nclaims data\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreplicas 2", 26123},
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1\nsettle", 1},
+		// Pods wait too long for a hook that holds their deletion, and are updated in place when the policy allows that, in a partition.
+		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npartition 2\nmaxUnavailable 99%\nsettle", 56},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.

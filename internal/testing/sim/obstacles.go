@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,6 +110,25 @@ func (w *World) checkNamed() error {
 		}
 	}
 	return fmt.Errorf("no condition names what is in the way (%s); Ready: %s", strings.Join(what, ", "), ready.Message)
+}
+
+// heldAfter is how long after a change a set has done with a bad template what it can do.
+const heldAfter = 3 * time.Minute
+
+// checkHeld checks what a bad template leaves of the set, if nothing else keeps that from anything, and nothing happens until a time.
+func (w *World) checkHeld(until time.Time) error {
+	set := w.Set()
+	if set == nil || set.DeletionTimestamp != nil || until.Sub(w.lastWrite(w.acted)) < heldAfter || !neverAvailable(&set.Spec.Template) ||
+		len(w.obstacles()) > 0 || w.untold(set) || w.checker.InConflict() {
+		return nil
+	}
+	current := w.TemplateOf(set.Status.CurrentRevision)
+	own, _ := w.OwnPods(set)
+	if current == nil || neverAvailable(current) || isMember(&corev1.Pod{Spec: current.Spec}) || meta.IsStatusConditionTrue(set.Status.Conditions, v1beta1.ConditionReplicaFailure) ||
+		slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return w.kubelets.isLost(pod.UID) }) {
+		return nil
+	}
+	return w.CheckHeld(set)
 }
 
 // untold reports whether no manager can write the status or what is proven, or one whose clock differs may take pods for available.

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -50,6 +52,48 @@ func TestCheckNamed(t *testing.T) {
 				w.Store.MaxPods = -1
 			}
 			if err := w.checkNamed(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestCheckHeld changes what two bad templates in a row have left of a set: three pods at v1, and three at v3.
+func TestCheckHeld(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		version string
+		pods    int
+		change  func(pod *corev1.Pod, update string)
+		want    string
+	}{
+		"as it is": {},
+		"a stray": {"v3", 1, func(pod *corev1.Pod, _ string) { pod.Labels[v1beta1.RevisionLabel] = "web-other" }, " stays broken at ?, beside v1 and v3"},
+		"more bad pods": {"v1", 2, func(pod *corev1.Pod, update string) {
+			pod.Labels[v1beta1.RevisionLabel], pod.Status.Conditions = update, nil
+		}, "5 pods stay broken at v3, and 4 are wanted"},
+		"fewer good pods": {"v1", 1, func(pod *corev1.Pod, _ string) { pod.OwnerReferences = nil }, "2 pods stay beside the broken ones at v3, at least 3 must"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script, err := ParseScript("replicas 4\nmaxUnavailable 1\nmaxSurge 2\nrun 1m\nimage app:missing\nrun 30s\nimage app:broken\nrun 4m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := play(t.Context(), script, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := tt.pods
+			for _, pod := range w.Pods() {
+				if left > 0 && w.Version(pod) == tt.version {
+					left--
+					changed := apiserver.Clone(pod)
+					tt.change(changed, w.Set().Status.UpdateRevision)
+					w.Store.Show(pod, changed)
+				}
+			}
+			if err := w.checkHeld(w.Now().Add(heldAfter)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})

@@ -193,7 +193,7 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 	}
 	all := w.turns()
 	if len(all) == 0 {
-		return false, nil
+		return false, w.checkHeld(deadline)
 	}
 	due := all[:0:0]
 	next := all[0].at
@@ -207,13 +207,14 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 	}
 	if len(due) == 0 {
 		if next.After(deadline) {
-			return false, nil
+			return false, w.checkHeld(deadline)
 		}
 		if next.Sub(w.Now()) >= simulator.SameTime {
 			w.atOnce = 0
 		}
+		held := w.checkHeld(next)
 		w.clock.SetTime(next)
-		return true, w.checkHooks(w.waitsForLong)
+		return true, errors.Join(held, w.checkHooks(w.waitsForLong))
 	}
 	if w.atOnce == 0 {
 		w.before = len(w.kubelets.pods)

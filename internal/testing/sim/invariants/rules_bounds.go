@@ -320,13 +320,17 @@ func (v *verdict) servedAt() time.Time {
 	return c.servedAt
 }
 
-// passesGuard reports whether a broken pod may be moved although the guard holds. That is so if no pod that stays has been
-// available for a minute, and as many pods as the guard allows have not been ready at the version for as long.
+// passesGuard reports whether a broken pod may be moved although the guard holds, because as many pods as the guard allows have not been
+// ready at the version for a minute. That is so if no pod that stays has been available for as long, or if the pod is at neither of the
+// two revisions that the set wants.
 func (v *verdict) passesGuard(version string, limit int) bool {
 	pod := v.pod()
 	stuck := v.count(func(pod *corev1.Pod) bool {
 		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(unreadySince(pod)) >= time.Minute
 	})
+	if pod != nil && stuck >= limit && !mayServe(pod) && v.isStray(pod) {
+		return true // it comes back at the current revision
+	}
 	if served := v.servedAt(); served.IsZero() || v.world.now().Sub(served) >= time.Minute {
 		return pod != nil && !mayServe(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
 	}
@@ -338,6 +342,12 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 		return v.stays(pod) && (v.isAvailable(pod) || v.now.Sub(since) < time.Minute)
 	})
 	return pod != nil && !mayServe(pod) && served == 0 && stuck >= limit
+}
+
+// isStray reports whether a pod is neither at the current nor at the update revision.
+func (v *verdict) isStray(pod *corev1.Pod) bool {
+	version := v.world.Version(pod)
+	return version != v.world.VersionNamed(v.set.Status.CurrentRevision) && version != v.world.VersionOf(&v.set.Spec.Template)
 }
 
 // isStrayOf reports whether a pod is at another revision than a new one, and nothing says which template that has.

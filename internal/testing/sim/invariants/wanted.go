@@ -128,6 +128,72 @@ func (c *Cluster) checkMix(set *v1beta1.RollSet, active []*corev1.Pod, check fun
 	check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
 
+// CheckHeld checks what a template with which no pod becomes available leaves of a set at rest that nothing else keeps from anything: no
+// broken stray, no more broken pods than replicas, and all but maxUnavailable pods at the revision that served. Once no pod is available,
+// nothing is left to protect. A set with hooks, steps or a partition keeps pods in other ways, and so does one whose pods may not be
+// recreated, or not be created at once.
+func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
+	update, current := c.VersionOf(&set.Spec.Template), c.VersionNamed(set.Status.CurrentRevision)
+	if c.keepsOtherwise(set) || c.unproven(set) || current == update || c.VersionNamed(set.Status.UpdateRevision) != update {
+		return nil
+	}
+	replicas, broken, others, available := int(*set.Spec.Replicas), 0, 0, 0
+	own, _ := c.OwnPods(set)
+	for _, pod := range own {
+		if IsAvailable(pod, set.Spec.MinReadySeconds, c.now()) {
+			available++
+		}
+		switch version := c.Version(pod); {
+		case !IsActive(pod), !matches(set, pod), pod.Labels[v1beta1.SpecifiedDeleteLabel] != "", Leaves(c.nodeOf(pod), pod, set):
+			return nil
+		case mayServe(pod) || version == current:
+			others++
+		case version == update:
+			broken++
+		default:
+			return fmt.Errorf("%s stays broken at %s, beside %s and %s", c.Name(pod), version, current, update)
+		}
+	}
+	if broken > replicas {
+		return fmt.Errorf("%d pods stay broken at %s, and %d are wanted", broken, update, replicas)
+	}
+	if least := replicas - c.mostUnavailable(set); available > 0 && others < least && !c.marksSurge(set) {
+		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
+	}
+	return nil
+}
+
+// keepsOtherwise reports whether the spec of a set keeps pods where they are, or places empty, whatever becomes of the template.
+func (c *Cluster) keepsOtherwise(set *v1beta1.RollSet) bool {
+	rolling := &set.Spec.UpdateStrategy.RollingUpdate
+	return set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy || rolling.Paused || rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPod ||
+		set.Spec.Lifecycle != nil || limitsCreation(set) || c.Limits(set).Partition > 0 || len(rolling.Steps) > 0 || *set.Spec.Replicas == 0 ||
+		c.Rejected(set) || set.Status.ObservedGeneration != set.Generation
+}
+
+// mostUnavailable returns the largest maxUnavailable that a set ever had, for the replicas that it has now: users may lower it when as many
+// pods are broken.
+func (c *Cluster) mostUnavailable(set *v1beta1.RollSet) (most int) {
+	for e := range c.Store.History(apiserver.RollSets) {
+		if past, ok := e.New.(*v1beta1.RollSet); ok && past.UID == set.UID {
+			spec := past.Spec.DeepCopy()
+			spec.Replicas = set.Spec.Replicas
+			most = max(most, limitsOf(spec).maxUnavailable)
+		}
+	}
+	return most
+}
+
+// marksSurge reports whether a set marks the pods of its surge. Its members are the others, those from before it did so included. It does
+// with ordinals, with updates in place, and if it has claims, or a pod or a claim that is left shows that it had any.
+func (c *Cluster) marksSurge(set *v1beta1.RollSet) bool {
+	for range apiserver.Each[*corev1.PersistentVolumeClaim](c.Store) {
+		return true
+	}
+	return set.Spec.PodIdentity == v1beta1.OrdinalIdentity || set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy != v1beta1.RecreatePod ||
+		len(set.Spec.VolumeClaimTemplates) > 0 || slices.ContainsFunc(c.Pods(), func(pod *corev1.Pod) bool { return len(ClaimsOf(pod)) > 0 })
+}
+
 func (c *Cluster) unusedRevisions(set *v1beta1.RollSet) int {
 	used := []string{set.Status.CurrentRevision, set.Status.UpdateRevision}
 	for _, pod := range c.Pods() {
