@@ -221,11 +221,6 @@ func guarded(snap *snapshot.Set) bool {
 	return snap.Rolling() && !snap.Paused() && !snap.Rejected && !snap.Unproven && snap.Strategy() == v1beta1.RollingUpdateStrategy && snap.Current.Template != nil
 }
 
-// IsBrokenStray reports whether a pod is broken, and at neither of the revisions that are wanted while the guard may hold one of them.
-func IsBrokenStray(snap *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Broken() && guarded(snap) && r.Revision != snap.Current.Name && r.Revision != snap.Update.Name
-}
-
 // returns reports whether the successor of a terminating pod is wanted at the update revision, in the same place. Under
 // OrderedReady the lowest place comes first, whatever terminates above it.
 func (s *State) returns(snap *snapshot.Set, r *snapshot.Replica) bool {

@@ -68,7 +68,7 @@ func TestCheckHeld(t *testing.T) {
 		want    string
 	}{
 		"as it is": {},
-		"a stray": {"v3", 1, func(pod *corev1.Pod, _ string) { pod.Labels[v1beta1.RevisionLabel] = "web-other" }, " stays broken at ?, beside v1 and v3"},
+		"a stray":  {"v3", 1, func(pod *corev1.Pod, _ string) { pod.Labels[v1beta1.RevisionLabel] = "web-other" }, " stays broken at ?, beside v1 and v3"},
 		"more bad pods": {"v1", 2, func(pod *corev1.Pod, update string) {
 			pod.Labels[v1beta1.RevisionLabel], pod.Status.Conditions = update, nil
 		}, "5 pods stay broken at v3, and 4 are wanted"},

@@ -344,18 +344,6 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 	return pod != nil && !mayServe(pod) && served == 0 && stuck >= limit
 }
 
-// isStray reports whether a pod is neither at the current nor at the update revision.
-func (v *verdict) isStray(pod *corev1.Pod) bool {
-	version := v.world.Version(pod)
-	return version != v.world.VersionNamed(v.set.Status.CurrentRevision) && version != v.world.VersionOf(&v.set.Spec.Template)
-}
-
-// isStrayOf reports whether a pod is at another revision than a new one, and nothing says which template that has.
-func (v *verdict) isStrayOf(pod *corev1.Pod, created client.Object) bool {
-	name := pod.Labels[v1beta1.RevisionLabel]
-	return name != created.GetLabels()[v1beta1.RevisionLabel] && v.world.TemplateOf(name) == nil
-}
-
 // wasCachedAt reports whether the cache shows a pod at a version, or not at all.
 func (v *verdict) wasCachedAt(pod *corev1.Pod, version string) bool {
 	known, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)

@@ -125,3 +125,15 @@ func (v *verdict) knewAt(pod *corev1.Pod, revision string) bool {
 	}
 	return false
 }
+
+// isStray reports whether a pod is neither at the current nor at the update revision.
+func (v *verdict) isStray(pod *corev1.Pod) bool {
+	version := v.world.Version(pod)
+	return version != v.world.VersionNamed(v.set.Status.CurrentRevision) && version != v.world.VersionOf(&v.set.Spec.Template)
+}
+
+// isStrayOf reports whether a pod is at another revision than a new one, and nothing says which template that has.
+func (v *verdict) isStrayOf(pod *corev1.Pod, created client.Object) bool {
+	name := pod.Labels[v1beta1.RevisionLabel]
+	return name != created.GetLabels()[v1beta1.RevisionLabel] && v.world.TemplateOf(name) == nil
+}
