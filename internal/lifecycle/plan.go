@@ -153,7 +153,7 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	}
 	refused := func(m desired.Candidate) bool {
 		_, unmovable := h.snap.Unmovable(m.Replica.Pod)
-		return unmovable || h.snap.WasDenied(m.Replica.Pod)
+		return unmovable || h.snap.WasRefused(m.Replica.Pod)
 	}
 	stuck := !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
 	for _, m := range w.Candidates {

@@ -124,12 +124,6 @@ func (a *Answers) WasRefused(pod *corev1.Pod) bool {
 	return refused
 }
 
-// WasDenied is like WasRefused for a refusal that is the API server's answer to this very write, not its failure.
-func (a *Answers) WasDenied(pod *corev1.Pod) bool {
-	_, denied := a.firstOfMove(pod, func(k attempt.Key) bool { return a.Refusals[k].Message != "" && a.Refusals[k].Definite })
-	return denied
-}
-
 // firstOfMove returns the first write for which a condition holds, among those that move a pod to another revision.
 func (a *Answers) firstOfMove(pod *corev1.Pod, holds func(attempt.Key) bool) (k attempt.Key, ok bool) {
 	if len(a.Refusals) == 0 {

@@ -415,6 +415,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1\nsettle", 1},
 		// Pods wait too long for a hook that holds their deletion, and are updated in place when the policy allows that, in a partition.
 		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npartition 2\nmaxUnavailable 99%\nsettle", 56},
+		// A webhook fails for each deletion, and pods would be prepared for it in turn, again and again.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preDelete 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"refuse delete pods webhook\ntolerate\ndefaults left-out:app:v3\nsettle", 1},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.
