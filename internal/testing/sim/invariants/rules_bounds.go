@@ -25,7 +25,7 @@ const (
 	maxInARow     = 6                // writes of one manager to one pod, claim or revision without a write of another client between them
 	maxWasted     = 40               // pods that a manager created and deleted again, with no write of another client to them or to the set
 	maxStatuses   = 10               // writes of the status in a second, by one life of a manager
-	maxFailures   = 40               // failures of the same write in failureWindow, by one life of a manager
+	maxFailures   = 60               // failures of the same write in failureWindow, by one life of a manager: of two kinds of patches of one pod
 	failureWindow = 10 * time.Minute //
 	rewrittenRest = 10 * time.Second // for maxRewritten patches that admission changes in the same way, by one life of a manager
 	maxRewritten  = 1                // the answer tells

@@ -174,6 +174,9 @@ func runsItsRevision(v *verdict) string {
 		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: revision}
 		template = v.world.templateIn(v.checker.reconcile.View.Cached(key))
 	}
+	if template == nil && revision == v.set.Status.UpdateRevision { // one that is lost, and is named after another content of the same meaning
+		template = &v.set.Spec.Template
+	}
 	if template == nil {
 		return "it is moved to a revision that does not exist"
 	}
