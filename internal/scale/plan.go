@@ -78,9 +78,9 @@ const noMoreSurge = "the rollout needs no more surge"
 
 // removeSurplus deletes the pods of a set with random names that go.
 func removeSurplus(snap *snapshot.Set, w *desired.State, p *action.Plan) {
-	for _, r := range w.Going {
+	for i, r := range w.Going {
 		why := noMoreSurge
-		if !r.Surge {
+		if !r.Surge && i >= w.Unneeded {
 			why = fmt.Sprintf("scale down to %d", snap.Active()-len(w.Going))
 		}
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})

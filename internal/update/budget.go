@@ -252,8 +252,8 @@ func (b *budget) hasHeld(m desired.Candidate, at time.Time) bool {
 	return left <= 0
 }
 
-// goesBack reports whether a broken stray comes back at the current revision, because the guard has held for a while against its move.
-// Since when pods that are updated in place have been broken is not known.
+// goesBack reports whether a stray that has been broken for a while comes back at the current revision, because the guard has held for as
+// long against its move. Since when pods that are updated in place have been broken is not known.
 func (b *budget) goesBack(m desired.Candidate) bool {
 	if m.To != b.snap.Update.Name || !desired.IsBrokenStray(b.snap, m.Replica) || m.Replica.Gate.Closed() || !b.guards(m) {
 		return false
@@ -263,7 +263,7 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 			return false
 		}
 	}
-	return b.hasHeld(m, time.Time{})
+	return b.hasHeld(m, podstate.UnreadySince(m.Replica.Pod).Add(snapshot.Patience))
 }
 
 func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {

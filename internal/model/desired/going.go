@@ -18,7 +18,7 @@ import (
 func choose(snap *snapshot.Set, s *State, standIns, surplus, extra int) {
 	v := newChoice(snap, s)
 	all := v.ranked()
-	v.take(all.standIns, standIns)
+	s.Unneeded = v.take(all.standIns, standIns)
 	all.tooMany, all.others = slices.DeleteFunc(all.tooMany, s.Goes), slices.DeleteFunc(all.others, s.Goes)
 	left := surplus - v.take(all.named, surplus)
 	v.take(all.surge[:min(extra, len(all.surge))], extra)

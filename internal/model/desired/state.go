@@ -50,8 +50,10 @@ type State struct {
 	Places []Place
 	// Missing is how many pods are missing, whether Places lists them or not. Surge is not counted.
 	Missing int
-	// Going are the active pods that go, the first to go first. All other active pods stay.
-	Going []*snapshot.Replica
+	// Going are the active pods that go, the first to go first. All other active pods stay. Unneeded is how many of them, the first
+	// ones, go because the rollout needs no surge that they could be.
+	Going    []*snapshot.Replica
+	Unneeded int
 	// Available is how many pods that stay are available.
 	Available int
 	// Candidates are the pods that stay and may have to move, in the order of the replicas. All named pods must move. Of the
