@@ -50,6 +50,9 @@ func limitsOf(spec *v1beta1.RollSetSpec) Limits {
 	if l.maxUnavailable == 0 && l.maxSurge == 0 {
 		l.maxUnavailable = 1
 	}
+	if spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
+		return l
+	}
 	l.Partition = min(scaled(rolling.Partition, l.Replicas, 99), l.Replicas)
 	if p := rolling.Partition; p != nil && p.Type == intstr.String && p.StrVal != "0%" && p.StrVal != "100%" && l.Replicas > 1 {
 		l.Partition = min(max(l.Partition, 1), l.Replicas-1)
