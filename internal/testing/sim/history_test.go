@@ -415,6 +415,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1\nsettle", 1},
 		// Pods wait too long for a hook that holds their deletion, and are updated in place when the policy allows that, in a partition.
 		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npartition 2\nmaxUnavailable 99%\nsettle", 56},
+		// A member that a user has marked as surge comes to be below the range.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\n" + held +
+			"forge surge=true 0\nmanagement OrderedReady\nstart 1\nsettle", 4},
 		// Under Recreate no partition keeps claims as they are.
 		{"identity Ordinal\nclaims data\nsettle\npartition 1%\nattributes silver\nstrategy Recreate", 360},
 		// The update revision is deleted after its template was written with the defaults, so that its name cannot be made again.

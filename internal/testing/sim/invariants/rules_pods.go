@@ -233,7 +233,9 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
 	}
-	waits := isSurge(pod) && !v.reserved(v.ordinalByName(pod)) // for surge too, which may serve for longer than surplus pods
+	used := v.inUse()
+	below := len(used) > 0 && v.ordinalByName(pod) < used[0]             // no place for surge
+	waits := isSurge(pod) && !below && !v.reserved(v.ordinalByName(pod)) // for surge too, which may serve for longer than surplus pods
 	above := func(other *corev1.Pod) bool {
 		return IsActive(other) && v.outside(other) && (waits || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
