@@ -149,7 +149,7 @@ func (f *facts) count(a action.Action) {
 		r := f.replica(d.Pod)
 		f.deletes = append(f.deletes, deletion{Delete: d, replica: r})
 		if r != nil {
-			f.countDelete(d.Cause, r)
+			f.countDelete(d, r)
 		}
 	}
 }
@@ -172,9 +172,9 @@ func written(a action.Action) *corev1.Pod {
 	}
 }
 
-func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
+func (f *facts) countDelete(d action.Delete, r *snapshot.Replica) {
 	from := f.side(r.Revision)
-	switch cause {
+	switch d.Cause {
 	case action.Finished:
 		return
 	case action.ScaleDown:
@@ -185,7 +185,8 @@ func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
 		return
 	case action.Move:
 		f.moved[from]++
-		if r.State != v1beta1.LifecyclePreparingDelete { // that move was counted when it was prepared
+		back := f.goesBack(r) && f.side(d.To) == current
+		if !back && r.State != v1beta1.LifecyclePreparingDelete { // that move was counted when it was prepared
 			f.movedTo[f.destination(r)]++
 		}
 		if !r.Ready {
@@ -310,6 +311,12 @@ func (f *facts) rests() bool {
 		_, used := f.snap.InUse(r.Ordinal)
 		return f.snap.Ordinal() && !used && r.Terminating && f.snap.Now.Before(r.Pod.DeletionTimestamp.Time)
 	})
+}
+
+// goesBack reports whether a broken pod that is at neither revision may move to the current one, because pods of the update revision have
+// not been ready for a minute, as many as the guard allows.
+func (f *facts) goesBack(r *snapshot.Replica) bool {
+	return f.guardsNew() && r.Broken() && f.side(r.Revision) == stray && f.unavailableLong[update] >= max(1, f.snap.Limits.MaxUnavailable)
 }
 
 // destination returns the side at which a moved pod comes back.

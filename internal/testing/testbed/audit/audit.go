@@ -99,6 +99,9 @@ func (l Log) Rights(user string) (map[string]bool, error) {
 	return forbidden, err
 }
 
+// beginning is how each line of the log begins. If the API server is killed while it writes a line, the next one follows in the same line.
+const beginning = `{"kind":"Event","apiVersion":"audit.k8s.io/`
+
 // read reads the entries about the user's requests for objects.
 func (l Log) read(user string, note func(*auditv1.Event)) error {
 	file, err := os.Open(l.path)
@@ -125,7 +128,7 @@ func (l Log) read(user string, note func(*auditv1.Event)) error {
 			continue // most lines belong to other users; decoding them all takes long
 		}
 		event := &auditv1.Event{}
-		if err := json.Unmarshal(line, event); err != nil {
+		if err := json.Unmarshal(line[max(0, bytes.LastIndex(line, []byte(beginning))):], event); err != nil {
 			return fmt.Errorf("read audit log: %w", err)
 		}
 		if event.ObjectRef != nil {

@@ -14,7 +14,7 @@ import (
 // TestHalfALine reads a log while the API server writes a line of it.
 func TestHalfALine(t *testing.T) {
 	t.Parallel()
-	const line = `{"stage":"ResponseComplete","verb":"create","user":{"username":"me"},"objectRef":{"resource":"pods"}}` + "\n"
+	const line = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"create","user":{"username":"me"},"objectRef":{"resource":"pods"}}` + "\n"
 	tests := map[string]struct {
 		before, after string
 		want          int
@@ -23,6 +23,7 @@ func TestHalfALine(t *testing.T) {
 		"the last line before the start":    {before: line + line[:40], after: line[40:] + line, want: 1},
 		"nothing that is whole":             {before: line, after: line[:40], want: 0},
 		"whole lines":                       {before: line, after: line + line, want: 2},
+		"half a line of a killed server":    {after: line[:80] + line + line, want: 2},
 		"the only line, from its beginning": {after: line[:90], want: 0},
 	}
 	for name, tt := range tests {
