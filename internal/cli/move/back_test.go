@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -256,4 +257,30 @@ func prepare(t *testing.T, set *v1beta1.RollSet, pods map[string]string) error {
 		t.Fatal(err)
 	}
 	return releaser{m}.prepare(t.Context(), raw, false)
+}
+
+// TestReplicaSetIsObserved waits for the controller manager before a Deployment may be created that it would give another ReplicaSet.
+func TestReplicaSetIsObserved(t *testing.T) {
+	t.Parallel()
+	for observed, want := range map[int64]string{0: "waited 10ms for replicaset/web-1234567890 to be observed", 1: ""} {
+		scheme, err := session.Scheme()
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1234567890", Generation: 1},
+			Status:     appsv1.ReplicaSetStatus{ObservedGeneration: observed},
+		}
+		old := like(deployment)
+		old.SetName("web")
+		old.Object["spec"] = map[string]any{"selector": map[string]any{}}
+		s := session.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, clocktesting.NewFakeClock(time.Time{}))
+		m := &mover{
+			session: s, client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).Build(), namespace: "default", timeout: 10 * time.Millisecond,
+			record: &record{Old: old, UID: "12345678-90"},
+		}
+		if err := (releaser{m}).createReplicaSet(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("observed generation %d: %v, want %q", observed, err, want)
+		}
+	}
 }

@@ -230,7 +230,8 @@ func (m releaser) podTemplateHash() string {
 	return uid[:min(10, len(uid))]
 }
 
-// createReplicaSet creates the ReplicaSet that a Deployment with this template will adopt.
+// createReplicaSet creates the ReplicaSet that a Deployment with this template will adopt, and waits until the controller manager has seen
+// it. A Deployment whose controller does not see it makes another one, and replaces all pods.
 func (m releaser) createReplicaSet(ctx context.Context) error {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Old.Object, d); err != nil {
@@ -254,7 +255,17 @@ func (m releaser) createReplicaSet(ctx context.Context) error {
 	o := &unstructured.Unstructured{Object: raw}
 	o.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	unstructured.RemoveNestedField(o.Object, "status")
-	return m.create(ctx, o)
+	if err := m.create(ctx, o); err != nil {
+		return err
+	}
+	return m.await(ctx, describe(o)+" to be observed", func(ctx context.Context) (bool, error) {
+		seen, err := m.get(ctx, o)
+		if err != nil || seen == nil {
+			return false, err
+		}
+		observed, _, _ := unstructured.NestedInt64(seen.Object, "status", "observedGeneration")
+		return observed >= seen.GetGeneration(), nil
+	})
 }
 
 // awaitOld waits until all pods of a workload of the old kind are up to date.
