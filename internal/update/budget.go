@@ -253,9 +253,10 @@ func (b *budget) hasHeld(m desired.Candidate, at time.Time) bool {
 }
 
 // goesBack reports whether a stray that has been broken for a while comes back at the current revision, because the guard has held for as
-// long against its move. Since when pods that are updated in place have been broken is not known.
+// long against its move. Where no pod is available, broken pods pass the guard instead. Since when pods that are updated in place have been
+// broken is not known.
 func (b *budget) goesBack(m desired.Candidate) bool {
-	if m.To != b.snap.Update.Name || !desired.IsBrokenStray(b.snap, m.Replica) || m.Replica.Gate.Closed() || !b.guards(m) {
+	if m.To != b.snap.Update.Name || !desired.IsBrokenStray(b.snap, m.Replica) || m.Replica.Gate.Closed() || !b.guards(m) || !b.guardYieldsAt.IsZero() {
 		return false
 	}
 	for r := range b.snap.Unsteady() {

@@ -9,19 +9,19 @@ import (
 )
 
 // StandIns returns how many of the pods without a mark of surge are no members: those that the rollout could not have if it had no
-// surge, and that are broken or not available yet. Otherwise a lost pod had no successor because of a bad template. Pods with a mark are
-// part of maxSurge.
+// surge, and that are not available yet or, while no pod of the update revision is available, broken strays. Otherwise a lost pod had no
+// successor because of a bad template. Pods with a mark are part of maxSurge.
 func StandIns(snap *snapshot.Set) int {
 	if snap.GivesBack() || !guarded(snap) || yielded(snap, yieldsAt(snap)) {
 		return 0
 	}
-	marked, unavailable := 0, 0
+	marked, unavailable, bad := 0, 0, !works(snap)
 	for r := range snap.Unsteady() {
 		switch {
 		case r.Pod == nil || r.Terminating:
 		case r.Surge:
 			marked++
-		case !r.ToReplace() && r.State != v1beta1.LifecyclePreparingDelete && mayStandIn(snap, r):
+		case !r.ToReplace() && r.State != v1beta1.LifecyclePreparingDelete && mayStandIn(snap, r) && (bad || r.Revision == snap.Update.Name):
 			unavailable++
 		}
 	}
