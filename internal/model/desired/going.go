@@ -18,8 +18,10 @@ import (
 func choose(snap *snapshot.Set, s *State, standIns, surplus, extra int) {
 	v := newChoice(snap, s)
 	all := v.ranked()
-	s.Unneeded = v.take(all.standIns, standIns)
-	all.tooMany, all.others = slices.DeleteFunc(all.tooMany, s.Goes), slices.DeleteFunc(all.others, s.Goes)
+	if standIns > 0 {
+		s.Unneeded = v.take(all.standIns(snap), standIns)
+		all.tooMany, all.others = slices.DeleteFunc(all.tooMany, s.Goes), slices.DeleteFunc(all.others, s.Goes)
+	}
 	left := surplus - v.take(all.named, surplus)
 	v.take(all.surge[:min(extra, len(all.surge))], extra)
 	if snap.Rolling() && snap.Paused() && !snap.GivesBack() {
@@ -102,8 +104,24 @@ func (v *choice) serves(r *snapshot.Replica) bool {
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
-// surplus pods of their revision, and the others. Those of the last two that may stand in are listed a second time.
-type ranking struct{ surge, named, tooMany, others, standIns []*snapshot.Replica }
+// surplus pods of their revision, and the others.
+type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
+
+// standIns returns those of the last two that may stand in, strays first.
+func (all ranking) standIns(snap *snapshot.Set) []*snapshot.Replica {
+	var strays, updated []*snapshot.Replica
+	mayStandIn := standIn(snap)
+	for _, r := range slices.Concat(all.tooMany, all.others) {
+		switch {
+		case !mayStandIn(r):
+		case r.Revision == snap.Update.Name:
+			updated = append(updated, r)
+		default:
+			strays = append(strays, r)
+		}
+	}
+	return append(strays, updated...)
+}
 
 func (v *choice) ranked() (all ranking) {
 	active := make([]*snapshot.Replica, 0, len(v.snap.Replicas))
@@ -129,17 +147,6 @@ func (v *choice) ranked() (all ranking) {
 		}
 	}
 	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return v.useOf(a) - v.useOf(b) })
-	var updated []*snapshot.Replica
-	for _, r := range slices.Concat(all.tooMany, all.others) {
-		switch {
-		case !mayStandIn(v.snap, r):
-		case r.Revision == v.snap.Update.Name:
-			updated = append(updated, r)
-		default:
-			all.standIns = append(all.standIns, r)
-		}
-	}
-	all.standIns = append(all.standIns, updated...)
 	return all
 }
 

@@ -124,11 +124,12 @@ func (l Log) read(user string, note func(*auditv1.Event)) error {
 		if err != nil {
 			return ignoreEnd(err) // the API server may be writing the last line
 		}
+		line = line[max(0, bytes.LastIndex(line, []byte(beginning))):]
 		if !bytes.Contains(line, mark) {
 			continue // most lines belong to other users; decoding them all takes long
 		}
 		event := &auditv1.Event{}
-		if err := json.Unmarshal(line[max(0, bytes.LastIndex(line, []byte(beginning))):], event); err != nil {
+		if err := json.Unmarshal(line, event); err != nil {
 			return fmt.Errorf("read audit log: %w", err)
 		}
 		if event.ObjectRef != nil {

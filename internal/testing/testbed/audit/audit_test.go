@@ -6,6 +6,7 @@ package audit_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"rollset.dev/rollset/internal/testing/testbed/audit"
@@ -24,6 +25,7 @@ func TestHalfALine(t *testing.T) {
 		"nothing that is whole":             {before: line, after: line[:40], want: 0},
 		"whole lines":                       {before: line, after: line + line, want: 2},
 		"half a line of a killed server":    {after: line[:80] + line + line, want: 2},
+		"half a line before another user's": {after: line[:130] + strings.ReplaceAll(line, `"me"`, `"you"`), want: 0},
 		"the only line, from its beginning": {after: line[:90], want: 0},
 	}
 	for name, tt := range tests {
