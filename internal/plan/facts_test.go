@@ -49,6 +49,8 @@ type facts struct {
 	// unavailable counts the pods of a revision that stay and are not available, that the plan creates, or that come back
 	// once the terminating pod in their place is gone.
 	unavailable tally
+	// perhaps counts those of them at the update revision that may come back at the current one, because the guard holds the other.
+	perhaps int
 	// unavailableLong counts the active pods among them that have not been ready for a minute.
 	unavailableLong tally
 	// want is how many pods each side should have. A set with ordinals also wants specific ones.
@@ -114,6 +116,9 @@ func (f *facts) gather(snap *snapshot.Set, p *action.Plan) {
 		case f.comesBack(r) && (snap.Ordinal() || places > 0):
 			places--
 			f.unavailable[f.returns(r)]++
+			if f.returns(r) == update && f.guardsNew() {
+				f.perhaps++
+			}
 		case r.Active() && !r.Available && f.stays(r) && r.State == "":
 			f.unavailable[f.side(r.Revision)]++
 			if !r.Ready && snap.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
@@ -481,7 +486,11 @@ func (f *facts) waits(s side) bool {
 
 // guarded reports whether nothing more may be moved to a side.
 func (f *facts) guarded(to side) bool {
-	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.snap.Limits.MaxUnavailable)
+	perhaps := 0
+	if to == current {
+		perhaps = f.perhaps
+	}
+	return perhaps+f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.snap.Limits.MaxUnavailable)
 }
 
 // guardedInService is guarded for a pod in service, against which places without a pod count too.

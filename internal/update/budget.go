@@ -252,21 +252,6 @@ func (b *budget) hasHeld(m desired.Candidate, at time.Time) bool {
 	return left <= 0
 }
 
-// goesBack reports whether a stray that has been broken for a while comes back at the current revision, because the guard has held for as
-// long against its move. Where no pod is available, broken pods pass the guard instead. Since when pods that are updated in place have been
-// broken is not known.
-func (b *budget) goesBack(m desired.Candidate) bool {
-	if m.To != b.snap.Update.Name || !desired.IsBrokenStray(b.snap, m.Replica) || m.Replica.Gate.Closed() || !b.guards(m) || !b.guardYieldsAt.IsZero() {
-		return false
-	}
-	for r := range b.snap.Unsteady() {
-		if r.Updating && r.Revision == m.To {
-			return false
-		}
-	}
-	return b.hasHeld(m, podstate.UnreadySince(m.Replica.Pod).Add(snapshot.Patience))
-}
-
 func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
 	if why == action.HeldByGuard && b.waits(m) > 0 {
 		return fmt.Sprintf("it came at revision %s because no pod of revision %s is available, and has a minute to become ready", m.Replica.Revision, m.To)

@@ -78,6 +78,9 @@ func (s *State) watch(snap *snapshot.Set) {
 	s.moreSurge = snap.Limits.MaxUnavailable + s.Surge - (unavailable - serving)
 }
 
+// Protects reports whether the current revision stands in for the update revision, because no pod of that is available.
+func (g *guard) Protects() bool { return !g.works }
+
 // works reports whether a pod of the update revision is available.
 func works(snap *snapshot.Set) bool {
 	if snap.CountSteady()[snap.Update.Name] > 0 {

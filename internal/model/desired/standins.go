@@ -14,19 +14,26 @@ func StandIns(snap *snapshot.Set) int {
 	if snap.GivesBack() || !guarded(snap) || yielded(snap, yieldsAt(snap)) {
 		return 0
 	}
-	marked, unavailable, mayStandIn := 0, 0, standIn(snap)
+	marked, updated, ready, strays, mayStandIn := 0, 0, snap.CountSteady()[snap.Update.Name], 0, standIn(snap)
 	for r := range snap.Unsteady() {
 		switch {
+		case mayStandIn(r) && r.Revision == snap.Update.Name:
+			updated++
 		case mayStandIn(r):
-			unavailable++
+			strays++
+		case r.Active() && !r.Surge && r.Ready && r.Revision == snap.Update.Name:
+			ready++
 		case r.Surge && r.Pod != nil && !r.Terminating:
 			marked++
 		}
 	}
-	return max(0, min(snap.Limits.MaxSurge-marked, unavailable-snap.Limits.MaxUnavailable))
+	if p := partition(snap); p > 0 { // those above it move back
+		updated = min(updated, max(0, snap.Limits.Replicas-p-ready))
+	}
+	return max(0, min(snap.Limits.MaxSurge-marked, strays+updated-snap.Limits.MaxUnavailable))
 }
 
-// standIn returns a function that reports whether a pod may stand in: it is at the update revision and not available yet or, while no pod of
+// standIn returns a function that reports whether a pod may stand in: it is at the update revision and not ready or, while no pod of
 // that revision is available, a broken stray.
 func standIn(snap *snapshot.Set) func(*snapshot.Replica) bool {
 	works := works(snap)
@@ -35,7 +42,7 @@ func standIn(snap *snapshot.Set) func(*snapshot.Replica) bool {
 		case !r.Active(), r.Surge, r.ToReplace(), r.State == v1beta1.LifecyclePreparingDelete:
 			return false
 		case r.Revision == snap.Update.Name:
-			return !r.Available
+			return !r.Ready
 		default:
 			return !works && !r.Updating && IsBrokenStray(snap, r)
 		}

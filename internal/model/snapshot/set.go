@@ -166,7 +166,8 @@ type HookWait struct {
 // UpdateWait says what a pod's last update in place waits for.
 type UpdateWait struct {
 	// Progress is the progress of the pod's last update in place, and Waiting what it still waits for; empty if it is done.
-	// Waited is for how long the pod has been ready and has waited for a proof or for a resize, as far as this manager knows.
+	// Waited is for how long the pod has waited for a resize, for its containers or, once they are ready, for a proof, as far as this manager
+	// knows.
 	Progress inplace.Progress
 	Waiting  string
 	Waited   time.Duration

@@ -68,8 +68,10 @@ func (o *observer) seeProgress(r *snapshot.Replica) {
 		o.seeResize(r, to)
 		r.Restarting = r.Restarting || !r.Progress.Postponed && r.InPlace.ResizeRestarts(r.Pod)
 	}
-	if r.Progress.Restart != "" && podstate.ContainersReady(r.Pod) {
-		o.seeWait(r)
+	if r.Progress.Restart == "" {
+		return
+	}
+	if o.seeWait(r); podstate.ContainersReady(r.Pod) {
 		o.seeDeadline(r, "no proof of the update in place in %s: %s", r.Progress.Restart)
 	}
 }
@@ -99,23 +101,26 @@ func (o *observer) seeResize(r *snapshot.Replica, to *corev1.PodTemplateSpec) {
 
 // waiting is since when a pod has been waiting for the end of its update in place.
 type waiting struct {
-	// generation is the generation of the update.
+	// generation is the generation of the update. ready is true if the containers are ready, and one has to prove
+	// that it was restarted.
 	generation int64
+	ready      bool
 	since      time.Time
 }
 
-// seeWait sets how long a pod has been waiting for the end of its update in place. The start of the wait is lost with the
-// manager, and then the wait starts again.
+// seeWait sets how long a pod has been waiting for the end of its update in place, with containers that are ready or not. The start of
+// the wait is lost with the manager, and then the wait starts again.
 func (o *observer) seeWait(r *snapshot.Replica) {
 	since, known := o.memory.waits[r.Pod.UID]
-	if !known || since.generation != r.InPlace.Generation || since.since.After(o.Now) {
-		since = waiting{generation: r.InPlace.Generation, since: o.Now}
+	now := waiting{generation: r.InPlace.Generation, ready: r.Progress.Restart != "" && podstate.ContainersReady(r.Pod), since: o.Now}
+	if now.since = since.since; !known || now != since || since.since.After(o.Now) {
+		now.since = o.Now
 	}
 	if o.waits == nil {
 		o.waits = map[types.UID]waiting{}
 	}
-	o.waits[r.Pod.UID] = since
-	r.Waited = o.Now.Sub(since.since)
+	o.waits[r.Pod.UID] = now
+	r.Waited = o.Now.Sub(now.since)
 }
 
 // seeDeadline sets how much longer to wait for the end of a pod's update in place. A container that is still to end has its

@@ -157,7 +157,7 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
 	if broken > replicas {
 		return fmt.Errorf("%d pods stay broken at %s, and %d are wanted", broken, update, replicas)
 	}
-	if least := replicas - c.mostUnavailable(set); available > 0 && others < least && !c.marksSurge(set) {
+	if least := replicas - c.Limits(set).maxUnavailable; available > 0 && others < least && !c.marksSurge(set) {
 		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
 	}
 	return nil
@@ -169,19 +169,6 @@ func (c *Cluster) keepsOtherwise(set *v1beta1.RollSet) bool {
 	return set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy || rolling.Paused || rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPod ||
 		set.Spec.Lifecycle != nil || limitsCreation(set) || c.Limits(set).Partition > 0 || len(rolling.Steps) > 0 || *set.Spec.Replicas == 0 ||
 		c.Rejected(set) || set.Status.ObservedGeneration != set.Generation
-}
-
-// mostUnavailable returns the largest maxUnavailable that a set ever had, for the replicas that it has now: users may lower it when as many
-// pods are broken.
-func (c *Cluster) mostUnavailable(set *v1beta1.RollSet) (most int) {
-	for e := range c.Store.History(apiserver.RollSets) {
-		if past, ok := e.New.(*v1beta1.RollSet); ok && past.UID == set.UID {
-			spec := past.Spec.DeepCopy()
-			spec.Replicas = set.Spec.Replicas
-			most = max(most, limitsOf(spec).maxUnavailable)
-		}
-	}
-	return most
 }
 
 // marksSurge reports whether a set marks the pods of its surge. Its members are the others, those from before it did so included. It does
