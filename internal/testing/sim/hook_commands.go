@@ -91,8 +91,9 @@ func (w *World) undatePod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, v1beta1.LifecycleSinceAnnotation) })
 }
 
-// hookSlack is how much longer than its limit a pod may wait for a hook: as long as attempts that fail are paced.
-const hookSlack = 5 * time.Minute
+// hookSlack is how much longer than its limit a pod may wait for a hook: as long as attempts that fail are paced, and sets wait for their
+// turn.
+const hookSlack = 5*time.Minute + 30*time.Second
 
 // waitsAtAll finds every wait wrong, which is right for a settled set.
 func waitsAtAll(*corev1.Pod, *v1beta1.LifecycleHook) bool { return true }
