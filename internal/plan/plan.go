@@ -70,8 +70,8 @@ func ofPods(snap *snapshot.Set) action.Plan {
 }
 
 // unmark removes the mark of a pod that replaced one of the same name, once podsToDelete no longer lists that name. Listed
-// again, the name means this pod. It removes the mark of surge from a pod that scaling up has made a member. A pod with another
-// action waits.
+// again, the name means this pod. It removes the mark of surge from a pod that scaling up has made a member, once it is ready or goes back. A
+// pod with another action waits.
 func unmark(snap *snapshot.Set, p *action.Plan) {
 	for r := range snap.Unsteady() {
 		mark := action.Unmark{Pod: r.Pod}
@@ -80,7 +80,7 @@ func unmark(snap *snapshot.Set, p *action.Plan) {
 			continue
 		case r.Replaced && !snap.Lists(r.Pod.Name):
 			mark.Label, mark.Reason = v1beta1.ReplacedLabel, "podsToDelete no longer names it"
-		case r.MadeForSurge && snap.Ordinal() && !snap.Condemned(r) && snap.Limits.MaxSurge > 0:
+		case r.MadeForSurge && (r.Ready || r.Revision != snap.Update.Name) && snap.Ordinal() && !snap.Condemned(r) && snap.Limits.MaxSurge > 0:
 			mark.Label, mark.Reason = v1beta1.SurgeLabel, "its ordinal is in use"
 		default:
 			continue

@@ -209,10 +209,10 @@ func (b *budget) limit(m desired.Candidate) int {
 	return b.state.GuardLimit(b.snap, b.pods, b.surge, moved)
 }
 
-// waits returns for how long a broken pod has its chance to become ready where it is. One whose gate is closed has none: its move has
-// begun.
+// waits returns for how long a broken pod has its chance to become ready where it is. One whose gate is closed, and that does not restart,
+// has none: its move has begun.
 func (b *budget) waits(m desired.Candidate) time.Duration {
-	if m.To != b.snap.Update.Name || !m.Replica.Broken() || m.Replica.Gate.Closed() {
+	if m.To != b.snap.Update.Name || !m.Replica.Broken() || m.Replica.Gate.Closed() && !m.Replica.Restarting {
 		return 0
 	}
 	left := b.state.ChanceLeft(b.snap, m.Replica)

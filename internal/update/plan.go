@@ -41,6 +41,7 @@ func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	back := v.budget.tooMany()
 	due[v.snap.Update.Name] += len(back)
+	v.plan.Wake(v.budget.yieldsAfter)
 	movable := v.vetted(append(slices.Clone(w.Candidates), back...))
 	v.domains = newDomains(v.snap, w, movable)
 	for _, c := range inOrder(v.snap, movable, v.domains) {

@@ -27,35 +27,43 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 }
 
 // tooMany returns the pods that come back at the current revision because more are broken at the update revision than the guard allows
-// there, as after limits were lowered. It returns only pods that have not become ready there for a while, and none if one is ready.
+// there, as after limits were lowered, or because they were surge and have come to be where they keep members from coming. It returns only
+// pods that have not become ready there for a while, and none if one is ready.
 func (b *budget) tooMany() (back []desired.Candidate) {
 	over := b.unavailable[b.snap.Update.Name] - b.state.GuardLimit(b.snap, b.pods, b.surge, 0)
-	if over <= 0 || !b.state.Protects() || !b.guardYieldsAt.IsZero() {
+	if !b.state.Protects() || !b.guardYieldsAt.IsZero() {
 		return nil
 	}
 	for r := range b.snap.Unsteady() {
-		if r.Revision == b.snap.Update.Name && r.Active() && r.Ready {
+		if r.Revision != b.snap.Update.Name || !r.Active() {
+			continue
+		}
+		if r.Ready {
 			return nil
 		}
-		if len(back) == over || r.Revision != b.snap.Update.Name || !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r) {
+		blocks := r.MadeForSurge && b.state.Blocks(b.snap, r.Ordinal)
+		if len(back) >= over && !blocks || !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r) {
 			continue
 		}
-		var since time.Time
+		since, known := b.neverReadySince(r)
+		left := since.Add(snapshot.Patience).Sub(b.snap.Now)
 		switch {
-		case r.Updating:
-			since = b.updatingSince(r)
-		case podstate.NeverReady(r.Pod):
-			since = podstate.UnreadySince(r.Pod)
-		default:
-			continue
-		}
-		if left := since.Add(snapshot.Patience).Sub(b.snap.Now); left > 0 {
+		case !known:
+		case left > 0:
 			b.yieldAfter(left)
-			continue
+		default:
+			back = append(back, desired.Candidate{Replica: r, To: b.snap.Current.Name})
 		}
-		back = append(back, desired.Candidate{Replica: r, To: b.snap.Current.Name})
 	}
 	return back
+}
+
+// neverReadySince returns since when a pod has not become ready at its revision; false if it was.
+func (b *budget) neverReadySince(r *snapshot.Replica) (since time.Time, known bool) {
+	if r.Updating {
+		return b.updatingSince(r), true
+	}
+	return podstate.UnreadySince(r.Pod), podstate.NeverReady(r.Pod)
 }
 
 // updatingSince returns since when a pod has been updated in place, as far as this manager knows.

@@ -117,15 +117,15 @@ func emptied(snap *snapshot.Set) (n int) {
 
 // returnsAt returns the revision of the successor of an ordinal's pod that is terminating or has ended, given the wanted one.
 func (g *guard) returnsAt(snap *snapshot.Set, r *snapshot.Replica, revision string) string {
-	if revision == snap.Update.Name && !moved(snap, r.ID) && snap.Unseen == 0 && g.blocks(snap, r.Ordinal) {
+	if revision == snap.Update.Name && !moved(snap, r.ID) && snap.Unseen == 0 && g.Blocks(snap, r.Ordinal) {
 		return g.instead
 	}
 	return revision
 }
 
-// blocks reports whether a pod of the update revision could keep all others of an OrderedReady set from coming, because that revision
+// Blocks reports whether a pod of the update revision could keep all others of an OrderedReady set from coming, because that revision
 // does not work yet. The highest ordinals, where moves begin, keep no more than maxUnavailable from coming.
-func (g *guard) blocks(snap *snapshot.Set, ordinal int) bool {
+func (g *guard) Blocks(snap *snapshot.Set, ordinal int) bool {
 	k, _ := snap.InUse(ordinal)
 	return !g.works && snap.OrderedReady() && k < snap.Limits.Replicas-snap.Limits.MaxUnavailable
 }
@@ -153,7 +153,7 @@ func (s *State) admit(snap *snapshot.Set) {
 			refused = append(refused, place)
 		case moved(snap, place.ID):
 			wanted = append(wanted, place)
-		case s.blocks(snap, place.Ordinal):
+		case s.Blocks(snap, place.Ordinal):
 			lower = append(lower, place)
 		default:
 			others = append(others, place)
@@ -169,13 +169,17 @@ func (s *State) admit(snap *snapshot.Set) {
 	}
 }
 
-// ChanceLeft returns for how long a pod that came at the current revision instead of the update revision may still become ready before it
-// is moved there: until that works, a minute.
+// ChanceLeft returns for how long a pod that came at the current revision instead of the update revision, or was updated in place to it, may
+// still become ready before it is moved there: until that works, a minute.
 func (g *guard) ChanceLeft(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
 	if g.works || r.Revision != snap.Current.Name || snap.Update.Since <= 0 || r.Created < snap.Update.Since {
 		return 0
 	}
-	return max(0, snapshot.Patience-snap.Now.Sub(r.UnavailableSince()))
+	waited := snap.Now.Sub(r.UnavailableSince())
+	if r.Restarting {
+		waited = min(waited, r.Waited)
+	}
+	return max(0, snapshot.Patience-waited)
 }
 
 // yieldsAt returns when nothing is left to protect, and members that become ready only together must come at the update revision: when

@@ -157,7 +157,7 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
 	if broken > replicas {
 		return fmt.Errorf("%d pods stay broken at %s, and %d are wanted", broken, update, replicas)
 	}
-	if least := replicas - c.Limits(set).maxUnavailable; available > 0 && others < least && !c.marksSurge(set) {
+	if least := replicas - c.Limits(set).maxUnavailable; available > 0 && others < least {
 		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
 	}
 	return nil
@@ -169,16 +169,6 @@ func (c *Cluster) keepsOtherwise(set *v1beta1.RollSet) bool {
 	return set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy || rolling.Paused || rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyPod ||
 		set.Spec.Lifecycle != nil || limitsCreation(set) || c.Limits(set).Partition > 0 || len(rolling.Steps) > 0 || *set.Spec.Replicas == 0 ||
 		c.Rejected(set) || set.Status.ObservedGeneration != set.Generation
-}
-
-// marksSurge reports whether a set marks the pods of its surge. Its members are the others, those from before it did so included. It does
-// with ordinals, with updates in place, and if it has claims, or a pod or a claim that is left shows that it had any.
-func (c *Cluster) marksSurge(set *v1beta1.RollSet) bool {
-	for range apiserver.Each[*corev1.PersistentVolumeClaim](c.Store) {
-		return true
-	}
-	return set.Spec.PodIdentity == v1beta1.OrdinalIdentity || set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy != v1beta1.RecreatePod ||
-		len(set.Spec.VolumeClaimTemplates) > 0 || slices.ContainsFunc(c.Pods(), func(pod *corev1.Pod) bool { return len(ClaimsOf(pod)) > 0 })
 }
 
 func (c *Cluster) unusedRevisions(set *v1beta1.RollSet) int {
