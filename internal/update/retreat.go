@@ -27,8 +27,8 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 }
 
 // tooMany returns the pods that come back at the current revision because more are broken at the update revision than the guard allows
-// there, as after limits were lowered, or because they were surge and have come to be where they keep members from coming. It returns only
-// pods that have not become ready there for a while, and none if one is ready.
+// there, as after limits were lowered, or because they keep members from coming since the set was scaled up. It returns only pods that have
+// not become ready there for a while, and none if one is ready.
 func (b *budget) tooMany() (back []desired.Candidate) {
 	over := b.unavailable[b.snap.Update.Name] - b.state.GuardLimit(b.snap, b.pods, b.surge, 0)
 	if !b.state.Protects() || !b.guardYieldsAt.IsZero() {
@@ -41,12 +41,15 @@ func (b *budget) tooMany() (back []desired.Candidate) {
 		if r.Ready {
 			return nil
 		}
-		blocks := r.MadeForSurge && b.state.Blocks(b.snap, r.Ordinal)
+		patience, blocks := b.blocks(r)
+		if len(back) < over {
+			patience = snapshot.Patience
+		}
 		if len(back) >= over && !blocks || !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r) {
 			continue
 		}
 		since, known := b.neverReadySince(r)
-		left := since.Add(snapshot.Patience).Sub(b.snap.Now)
+		left := since.Add(patience).Sub(b.snap.Now)
 		switch {
 		case !known:
 		case left > 0:
@@ -56,6 +59,18 @@ func (b *budget) tooMany() (back []desired.Candidate) {
 		}
 	}
 	return back
+}
+
+// blocks reports whether a pod keeps others of an OrderedReady set from coming, and for how long it may. It may be one that was broken at
+// the current revision too, and is about to start. Surge that scaling up has made a member is not.
+func (b *budget) blocks(r *snapshot.Replica) (patience time.Duration, blocks bool) {
+	if b.state.Missing == 0 || !b.state.Blocks(b.snap, r.Ordinal) {
+		return 0, false
+	}
+	if r.MadeForSurge {
+		return snapshot.Patience, true
+	}
+	return b.snap.ProgressDeadline()
 }
 
 // neverReadySince returns since when a pod has not become ready at its revision; false if it was.

@@ -118,7 +118,8 @@ const heldAfter = 3 * time.Minute
 // checkHeld checks what a bad template leaves of the set, if nothing else keeps that from anything, and nothing happens until a time.
 func (w *World) checkHeld(until time.Time) error {
 	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || until.Sub(w.lastWrite(w.acted)) < heldAfter || !neverAvailable(&set.Spec.Template) ||
+	rest := until.Sub(w.lastWrite(w.acted))
+	if set == nil || set.DeletionTimestamp != nil || rest < heldAfter || !neverAvailable(&set.Spec.Template) ||
 		len(w.obstacles()) > 0 || w.untold(set) || w.checker.InConflict() {
 		return nil
 	}
@@ -128,7 +129,7 @@ func (w *World) checkHeld(until time.Time) error {
 		slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return w.kubelets.isLost(pod.UID) }) {
 		return nil
 	}
-	return w.CheckHeld(set)
+	return w.CheckHeld(set, rest)
 }
 
 // untold reports whether no manager can write the status or what is proven, or one whose clock differs may take pods for available.

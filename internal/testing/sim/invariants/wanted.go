@@ -128,11 +128,11 @@ func (c *Cluster) checkMix(set *v1beta1.RollSet, active []*corev1.Pod, check fun
 	check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
 
-// CheckHeld checks what a template with which no pod becomes available leaves of a set at rest that nothing else keeps from anything: no
-// broken stray, no more broken pods than replicas, and all but maxUnavailable pods at the revision that served. Once no pod is available,
-// nothing is left to protect. A set with hooks, steps or a partition keeps pods in other ways, and so does one whose pods may not be
-// recreated, or not be created at once.
-func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
+// CheckHeld checks what a template with which no pod becomes available leaves of a set that rests, and that nothing else keeps from
+// anything: no broken stray, no more broken pods than replicas, and all but maxUnavailable pods at the revision that served. Once no pod is
+// available, nothing is left to protect. A pod that keeps those above it from coming in order may do so until the deadline for progress. A
+// set with hooks, steps or a partition keeps pods in other ways, and so does one whose pods may not be recreated, or not be created at once.
+func (c *Cluster) CheckHeld(set *v1beta1.RollSet, rest time.Duration) error {
 	update, current := c.VersionOf(&set.Spec.Template), c.VersionNamed(set.Status.CurrentRevision)
 	if c.keepsOtherwise(set) || c.unproven(set) || current == update || c.VersionNamed(set.Status.UpdateRevision) != update {
 		return nil
@@ -157,10 +157,17 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
 	if broken > replicas {
 		return fmt.Errorf("%d pods stay broken at %s, and %d are wanted", broken, update, replicas)
 	}
-	if least := replicas - c.Limits(set).maxUnavailable; available > 0 && others < least {
+	if least := replicas - c.Limits(set).maxUnavailable; available > 0 && others < least && !c.mayBlock(set, len(own), rest) {
 		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
 	}
 	return nil
+}
+
+// mayBlock reports whether an unready pod may still keep the next ones of an OrderedReady set from coming.
+func (c *Cluster) mayBlock(set *v1beta1.RollSet, pods int, rest time.Duration) bool {
+	deadline := set.Spec.ProgressDeadlineSeconds
+	return set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement && set.Spec.PodIdentity == v1beta1.OrdinalIdentity &&
+		pods < int(*set.Spec.Replicas) && (deadline == nil || rest < time.Duration(*deadline)*time.Second+time.Minute)
 }
 
 // keepsOtherwise reports whether the spec of a set keeps pods where they are, or places empty, whatever becomes of the template.
