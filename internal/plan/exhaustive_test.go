@@ -122,7 +122,7 @@ func variants() []variant {
 		{words: "ordinal nowhere v1>v2", partitioned: true, kinds: leaving, bounds: four},
 		{words: "ordered v1>v2", partitioned: true, kinds: leaving, bounds: four},
 		{words: "ordered v2", kinds: leaving, bounds: four},
-		{words: "quorum random v1>v2", kinds: company, bounds: pods},
+		{words: "quorum random v1>v2", kinds: company, bounds: bounds{replicas: 4, unavailable: 3, surge: 2, pods: 5}}, // more do not fit in cells
 		{words: "quorum random v1>v2", kinds: companyWithClaims, bounds: fewer},
 		{words: "quorum random scalemu=1 v1>v2", kinds: company, bounds: fewer},
 		{words: "quorum ordinal scalemu=1 v1>v2", kinds: company, bounds: four},

@@ -572,6 +572,9 @@ func (f *facts) placed(terminating bool) int {
 	return n
 }
 
+// readyAtUpdate counts the active pods at the update revision that are ready and that no user named, without surge.
+func (f *facts) readyAtUpdate() int { return f.mix[update] - f.broken[update] }
+
 // unavailableThere counts the active pods of a side that stay and are not available.
 func (f *facts) unavailableThere(s side) int {
 	n := 0

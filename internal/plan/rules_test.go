@@ -265,9 +265,9 @@ func createsWhatIsWanted(f *facts) bool {
 	for s := range sides {
 		short := max(0, f.want[s]-f.mix[s])
 		if s == current && f.guardsNew() {
-			members := f.mix[update]
-			if !f.snap.GivesBack() { // what maxUnavailable does not allow there is surge
-				members -= min(f.snap.Limits.MaxSurge, max(0, f.unavailableThere(update)-f.snap.Limits.MaxUnavailable))
+			members := min(f.mix[update], f.want[update]) // the others go back
+			if !f.snap.GivesBack() {                      // what maxUnavailable does not allow there is surge
+				members -= min(f.snap.Limits.MaxSurge, max(0, members-f.readyAtUpdate()-f.snap.Limits.MaxUnavailable))
 			}
 			short += max(0, f.want[update]-members)
 		}
@@ -330,7 +330,11 @@ func movesWithinGuard(f *facts) bool {
 	limit := max(1, f.snap.Limits.MaxUnavailable+f.surge())
 	for s := range sides {
 		passed := f.recreate() || f.passes(s) && f.moved == f.movedBroken
-		if f.movedTo[s] > 0 && f.unavailable[s]+f.movedTo[s] > limit && !passed {
+		perhaps := 0
+		if s == update {
+			perhaps = f.perhaps
+		}
+		if f.movedTo[s] > 0 && f.unavailable[s]-perhaps+f.movedTo[s] > limit && !passed {
 			return false
 		}
 	}

@@ -225,7 +225,16 @@ func (w *world) view(s state) cells {
 func (w *world) remember() {
 	w.snap.Replacing = nil
 	w.snap.Unseen = max(0, w.snap.Limits.Replicas-w.snap.Placed())
-	if !w.snap.Ordinal() || w.snap.Paused() {
+	if w.snap.Paused() {
+		return
+	}
+	if !w.snap.Ordinal() {
+		w.snap.Replacing = map[string]string{}
+		for i := range w.snap.Replicas {
+			if r := &w.snap.Replicas[i]; !r.Active() && !r.Surge && len(r.Claims) > 0 {
+				w.snap.Replacing[r.ID] = w.snap.Update.Name
+			}
+		}
 		return
 	}
 	w.snap.Unseen, w.snap.Replacing = 0, map[string]string{}

@@ -308,12 +308,11 @@ func (s *comparison) successor(r *snapshot.Replica) (revision string, later bool
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
-// those at the update revision. above is how many pods are there as surge already.
+// those at the update revision. What neither revision lacks is missing because pods of the update revision only stand in. above is how many
+// pods are there as surge already.
 func (s *comparison) fill(atCurrent, surge, above int) {
 	missing := min(Batch, s.Missing)
-	if s.want[s.snap.Update.Name] == 0 {
-		atCurrent = missing
-	}
+	atCurrent = max(atCurrent, missing-s.pods.short(s.snap.Update.Name))
 	members := s.admitted(s.snap, max(0, missing-atCurrent), emptied(s.snap))
 	surge = min(Batch-missing, max(0, surge), max(0, s.moreSurge-members))
 	if missing+surge == 0 {
