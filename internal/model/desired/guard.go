@@ -58,7 +58,8 @@ func (s *State) watch(snap *snapshot.Set) {
 			continue
 		case !r.Active() || s.Goes(r):
 			continue
-		case !r.Available && s.Stays(snap, r):
+		case r.Available, snap.Ordinal() && !s.Stays(snap, r):
+		default:
 			s.Unavailable[r.Revision]++
 			if r.Revision == snap.Update.Name && r.ServesUnproven() {
 				serving++
@@ -68,6 +69,7 @@ func (s *State) watch(snap *snapshot.Set) {
 			surging++
 		}
 	}
+	s.leaveOutMoving(snap)
 	if !guarded(snap) || passed {
 		s.allowed, s.moreSurge = math.MaxInt, math.MaxInt
 		return
@@ -80,6 +82,16 @@ func (s *State) watch(snap *snapshot.Set) {
 
 // Protects reports whether the current revision stands in for the update revision, because no pod of that is available.
 func (g *guard) Protects() bool { return !g.works }
+
+// leaveOutMoving leaves the pods out that are to move in a set with random names. Unavailable ones move first.
+func (s *State) leaveOutMoving(snap *snapshot.Set) {
+	if snap.Ordinal() {
+		return
+	}
+	for revision, excess := range s.Excess {
+		s.Unavailable[revision] = max(0, s.Unavailable[revision]-excess)
+	}
+}
 
 // works reports whether a pod of the update revision is available.
 func works(snap *snapshot.Set) bool {
