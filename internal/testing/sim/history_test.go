@@ -612,6 +612,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pause replaces pods at their revision, more of them than the partition allows.
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"podsToDelete a b\npartition 50%\npaused true", 567076},
+		// The same where the successors have other names.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal 30 Proceed\nmark a b c 0 1 2\nimage app:v2\npaused true\n" +
+			"podsToDelete a b\npartition 2", 29},
 		// A pod that a user named waits for surge, and a policy refuses the template that its successor is to have.
 		{"replicas 3\nmaxUnavailable 0\nmaxSurge 1\nsettle\nquota 3\npartition 2\ndeny-image app:v2\nimage app:v2\npodsToDelete b\nsettle", 1},
 		// Dry runs of creates never answer, and those of two revisions take turns.
@@ -656,6 +659,10 @@ func TestHistoriesAgain(t *testing.T) {
 		// The answer to an update of metadata shows that another manager has deleted the pod.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal 4 Hold\nimage app:v2\nrun 2s\nrewind 9 Pod\nsettle\nmanagers 2\n" +
 			"annotate team=a\nbusy 5s\nneighbors 40 3\nlabel rank=2 b", 1},
+		// One of two managers notes that the first revision serves, and the other one does not see that yet.
+		{"settle\nhook preDelete 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmanagers 2\nforget-update\npartition 100%\nreserve 1", 93859},
+		// A pod of an update with surge is surplus, cannot be deleted, and is no longer surge under another policy.
+		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nforget-update\nretry\nreplicas 1", 58125},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},

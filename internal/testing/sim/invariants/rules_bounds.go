@@ -274,11 +274,8 @@ func (v *verdict) brokenAt(version string, l Limits) int {
 // happens to the set.
 func keepsTheGood(v *verdict) string {
 	if v.set == nil || !v.createsPod() || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy ||
-		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.beginsSteps() {
+		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.sawUnproven() || v.beginsSteps() {
 		return ""
-	}
-	if cached := v.checker.reconcile.View.Cached(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.set.Namespace, Name: v.set.Status.CurrentRevision}); unproven(v.set, cached) {
-		return "" // the set may be gone, and has left the revision behind
 	}
 	if v.world.now().Sub(v.servedAt()) >= time.Minute {
 		return "" // nothing is left to protect

@@ -87,10 +87,14 @@ func (v *verdict) stays(pod *corev1.Pod) bool {
 	return IsActive(pod) && (!v.outside(pod) || v.surges(pod))
 }
 
-// going counts the surplus pods among those given. Unavailable ones go first.
+// going counts the surplus pods among those given. Unavailable ones go first. Pods above spec.replicas may be surge, unless a set with
+// random names marks that.
 func (v *verdict) going(among func(*corev1.Pod) bool) int {
 	l := v.world.Limits(v.set)
 	surplus := v.count(IsActive) - l.Replicas - l.maxSurge
+	if v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity && v.world.marksSurge(v.set) {
+		surplus = v.count(IsActive) - v.count(isSurge) - l.Replicas
+	}
 	return max(0, min(surplus, v.count(func(pod *corev1.Pod) bool { return among(pod) && (!v.isAvailable(pod) || restarts(pod)) })))
 }
 
@@ -313,7 +317,7 @@ func (v *verdict) createdAsWanted() string {
 // addedTo returns what is wrong with one more pod at the update revision: there are too many or, with ordinals, its
 // place is below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
-	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) || v.wasThere(update, created) {
+	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) || v.wasThere(update, created) || v.sawUnproven() {
 		return ""
 	}
 	l := v.world.Limits(v.set)
@@ -335,16 +339,6 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.Replicas, l.Partition)
 	}
 	return v.withinStep(n)
-}
-
-// wasThere reports whether a pause keeps a pod at a version in its place: the last pod of that name had it.
-func (v *verdict) wasThere(version string, created *corev1.Pod) (was bool) {
-	for e := range v.world.Store.History(apiserver.Pods) {
-		if pod, ok := e.Old.(*corev1.Pod); ok && e.Key == apiserver.KeyOf(created) && e.New == nil {
-			was = v.world.Version(pod) == version
-		}
-	}
-	return was && v.set.Spec.UpdateStrategy.RollingUpdate.Paused
 }
 
 // specified reports whether a user asked to delete the pod, or its node leaves.

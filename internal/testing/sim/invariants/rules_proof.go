@@ -136,6 +136,13 @@ func (v *verdict) sawProven(name string) bool {
 	return last == name
 }
 
+// sawUnproven reports whether the manager's cache shows the current revision as one that was never complete. Another manager may have
+// noted meanwhile that it is, or the set is gone and has left it behind.
+func (v *verdict) sawUnproven() bool {
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.set.Namespace, Name: v.set.Status.CurrentRevision}
+	return unproven(v.set, v.checker.reconcile.View.Cached(key))
+}
+
 // unproven returns why the manager's cache does not show that a revision is proven.
 func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 	if *v.set.Spec.Replicas == 0 {

@@ -801,3 +801,90 @@ func TestAPartitionKeepsNoClaimForAPodThatItKeeps(t *testing.T) {
 		})
 	}
 }
+
+// TestAPauseReplacesPodsAtTheirRevision creates pods at the update revision in a pause and a partition that keeps all pods: one for a pod
+// that was deleted, and one for another pod.
+func TestAPauseReplacesPodsAtTheirRevision(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ version, label, want string }{
+		"a named pod":        {"v2", v1beta1.SpecifiedDeleteLabel, "web-e"},
+		"one that has moved": {"v1", v1beta1.SpecifiedDeleteLabel, "web-d"},
+		"one that was lost":  {"v2", "example.com/other", "web-d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(set *v1beta1.RollSet) {
+				rolling(set)
+				lenient(set)
+				set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateStrategy
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(3))
+			})
+			gone := c.pod("web-a", tc.version)
+			gone.Labels[tc.label] = "true"
+			first, second := c.create(gone), c.create(c.pod("web-b", "v1"))
+			c.create(c.pod("web-c", "v1"))
+			c.delete(first)
+			c.begin()
+			c.creates(c.pod("web-d", "v2"))
+			c.delete(second)
+			c.begin()
+			c.creates(c.pod("web-e", "v2"))
+			if err := c.checker.Violation; err == nil || !strings.Contains(err.Error(), tc.want+": ") {
+				t.Errorf("want a violation by the create of %s, got: %v", tc.want, err)
+			}
+		})
+	}
+}
+
+// TestOnlySurgeThatIsNotMarkedHoldsPlaces moves a pod to the update revision in place, beside a surplus one that may be surge.
+func TestOnlySurgeThatIsNotMarkedHoldsPlaces(t *testing.T) {
+	t.Parallel()
+	for policy, broken := range map[v1beta1.PodUpdatePolicy]bool{v1beta1.RecreatePod: true, v1beta1.InPlaceIfPossiblePod: false} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(set *v1beta1.RollSet) {
+				rolling(set)
+				set.Spec.Replicas = new(int32(1))
+				set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateStrategy
+				set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = policy
+				set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(1))
+			})
+			pod := c.create(c.pod("web-a", "v1"))
+			c.create(c.pod("web-b", "v2"))
+			c.begin()
+			moveInPlace(c, apiserver.MustBe[*corev1.Pod](pod), "app:v2")
+			if err := c.checker.Violation; (err != nil) != broken {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
+// TestAPartitionIsThatOfARevisionSeenComplete creates a pod at the update revision in a partition that keeps all pods, by a cache that
+// shows that the current revision was complete, or not yet.
+func TestAPartitionIsThatOfARevisionSeenComplete(t *testing.T) {
+	t.Parallel()
+	for seen, broken := range map[string]bool{"0": false, "1": true} {
+		t.Run("completed "+seen, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(set *v1beta1.RollSet) {
+				rolling(set)
+				set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateStrategy
+				set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(3))
+			})
+			note := func(number string) {
+				key := apiserver.Key{Kind: apiserver.Revisions, Namespace: namespace, Name: "web-1"}
+				r := apiserver.Clone(c.store.Get(key))
+				r.SetAnnotations(map[string]string{completed: number})
+				c.update(r, "")
+			}
+			note(seen)
+			c.begin()
+			note("1")
+			c.creates(c.pod("web-a", "v2"))
+			if err := c.checker.Violation; (err != nil) != broken {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
