@@ -64,9 +64,6 @@ func (s *comparison) excess() (misplaced int) {
 	if !Frozen(s.snap) {
 		misplaced = s.countExcess()
 	}
-	if s.snap.RefusesUpdate() {
-		misplaced = 0 // no extra pods for pods that cannot be moved
-	}
 	return misplaced
 }
 
@@ -176,7 +173,7 @@ func (s *comparison) countExcess() (misplaced int) {
 			continue
 		}
 		s.Excess[revision] = excess
-		if !missed(s.snap, revision, s.destination(s.snap, revision)) {
+		if to := s.destination(s.snap, revision); s.snap.RefusesMoves(to) || !missed(s.snap, revision, to) { // no extra pods for pods that cannot be moved
 			continue
 		}
 		misplaced += min(excess, s.snap.Limits.Replicas-s.pods.want[revision])

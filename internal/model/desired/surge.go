@@ -44,7 +44,7 @@ func (s *State) disturbed(snap *snapshot.Set) (n int) {
 			n++
 		case to == r.Revision && isDoubtful(snap, r):
 			n++
-		case r.ToReplace(), to == r.Revision, snap.RefusesUpdate(), snap.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod && r.Broken() && !r.Updating:
+		case r.ToReplace(), to == r.Revision, snap.RefusesMoves(to), snap.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod && r.Broken() && !r.Updating:
 		default:
 			moves[move{r.Revision, to}]++
 		}

@@ -348,9 +348,11 @@ func (s *Set) HasClaims() bool {
 // Rolling reports whether a rollout can be under way: whether current and update revision differ.
 func (r *Revisions) Rolling() bool { return r.Current.Name != r.Update.Name }
 
-// RefusesUpdate reports whether the API server refuses pods of the update revision, and another revision was proven
-// that the set can run meanwhile.
-func (s *Set) RefusesUpdate() bool { return s.ComesBackAtCurrent() && !s.Unproven }
+// RefusesMoves reports whether no pod moves to a revision for now: it is the update revision, the API server refuses pods of it, and
+// another revision was proven that the set can run meanwhile.
+func (s *Set) RefusesMoves(to string) bool {
+	return to == s.Update.Name && s.ComesBackAtCurrent() && !s.Unproven
+}
 
 // ComesBackAtCurrent reports whether pods that are lost come back at the current revision, because the API server refuses pods
 // of the update revision.
