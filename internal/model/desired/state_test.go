@@ -131,7 +131,7 @@ func TestOf(t *testing.T) {
 			"random R=3 p=2 v1>v2", "a:v1+ b:v2+", "+new:v1",
 		},
 		"random: while the guard holds it does so too if a broken pod of the update revision is to go back": {
-			"random R=3 p=1 mu=1 surge=2 v1>v2", "a:v1+ b:v2. c:v2. d:v2.", "+new:v1, b>v1, c>v1, d>v1, 1 too many at v2",
+			"random R=4 p=1 mu=1 surge=2 v1>v2", "a:v1+ b:v2. c:v2. d:v2. e:v2.", "+new:v1, b>v1, c>v1, d>v1, e>v1, 1 too many at v2",
 		},
 		"random: a pod that a user named is replaced": {"random R=2 v1", "a:v1+@ b:v1+", "a>v1@"},
 		"random: under OnDelete a pod that a user named comes back at the update revision": {

@@ -178,6 +178,16 @@ func (c *Cluster) keepsOtherwise(set *v1beta1.RollSet) bool {
 		c.Rejected(set) || set.Status.ObservedGeneration != set.Generation
 }
 
+// marksSurge reports whether a set marks the pods of its surge. It does with ordinals, with updates in place, and if it has claims, or a pod
+// or a claim that is left shows that it had any.
+func (c *Cluster) marksSurge(set *v1beta1.RollSet) bool {
+	for range apiserver.Each[*corev1.PersistentVolumeClaim](c.Store) {
+		return true
+	}
+	return set.Spec.PodIdentity == v1beta1.OrdinalIdentity || set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy != v1beta1.RecreatePod ||
+		len(set.Spec.VolumeClaimTemplates) > 0 || slices.ContainsFunc(c.Pods(), func(pod *corev1.Pod) bool { return len(ClaimsOf(pod)) > 0 })
+}
+
 func (c *Cluster) unusedRevisions(set *v1beta1.RollSet) int {
 	used := []string{set.Status.CurrentRevision, set.Status.UpdateRevision}
 	for _, pod := range c.Pods() {
