@@ -666,6 +666,14 @@ func TestHistoriesAgain(t *testing.T) {
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},
+		// The last try of a write that a policy refuses gets no answer.
+		{"replicas 3\nsettle\nneighbors 0 4\ndeny\nkill a\nsettle", 101},
+		// A partition keeps pods at a revision whose owner a policy has taken away.
+		{"replicas 3\nsettle\nimage app:v2\nrun 2s\npartition 100%\nrewrite revision owner-\ngarble-revisions", 0},
+		// A policy kept a revision from being the set's while it was proven, and the set has no replicas when it may be.
+		{"replicas 3\nsettle\nrewrite revision owner-\nimage app:v2\nsettle\nenv A=1\nreplicas 0", 0},
+		// A revision misses its deadline by the clock of a manager, which is behind.
+		{"replicas 1\nonDeadline Rollback\nmaxUnavailable 1\npolicy InPlaceIfPossible\nsettle\nskew -20s\nimage app:broken\nsettle", 1},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

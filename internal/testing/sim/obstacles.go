@@ -93,7 +93,7 @@ func (w *World) checkNamed() error {
 	if slices.ContainsFunc(w.Pods(), w.isStranger) { // one that the set has released may be in its way
 		obstacles = append(obstacles, takenName())
 	}
-	words, what := []string{"sim: "}, []string(nil) // the last try may have met a fault of chance, and not the obstacle
+	words, what := append(w.checker.Unanswered(), "sim: "), []string(nil) // the last try may have met a fault of chance, and not the obstacle
 	for _, o := range obstacles {
 		if len(o.words) == 0 {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -58,6 +59,10 @@ type Checker struct {
 	// committed, by their versions. A manager counts on them for a while only.
 	sent       map[attempt]time.Time
 	unanswered map[int64]time.Time
+	// lost holds the errors of writes whose last try got no answer.
+	lost map[attempt]string
+	// begun is when each revision was made first, on the clock of the manager that made it.
+	begun map[apiserver.Key]time.Time
 	// done holds what each manager knows to be done.
 	done map[string]done
 	data data
@@ -106,6 +111,8 @@ func NewChecker(cluster *Cluster) *Checker {
 
 		sent:       make(map[attempt]time.Time),
 		unanswered: make(map[int64]time.Time),
+		lost:       make(map[attempt]string),
+		begun:      make(map[apiserver.Key]time.Time),
 	}
 }
 
@@ -218,6 +225,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	if v.movesSilently() {
 		c.silent[e.Key] = true
 	}
+	v.begins()
 	defer c.entered.see(e, v.now)
 	for _, r := range rules() {
 		if wrong := r.judge(v); wrong != "" && c.Violation == nil && !c.holds(r, e) {
@@ -294,7 +302,9 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 		}
 		return
 	}
+	delete(c.lost, attemptOf(w))
 	if lost := (*url.Error)(nil); errors.As(err, &lost) {
+		c.lost[attemptOf(w)] = lost.Error()
 		c.bounds.lost(w, c.generation())
 		c.entered.sent[attemptOf(w)] = c.reconcile.Clock.Now()
 		if c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
@@ -308,6 +318,9 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 		c.Violation = errors.New(wrong)
 	}
 }
+
+// Unanswered returns the errors of the writes whose last try got no answer.
+func (c *Checker) Unanswered() []string { return slices.Collect(maps.Values(c.lost)) }
 
 // NoChange judges a patch that changed nothing: a manager must not write what its cache already shows.
 func (c *Checker) NoChange(w apiserver.Write) {

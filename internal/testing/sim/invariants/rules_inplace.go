@@ -155,7 +155,7 @@ func updatesAsWanted(v *verdict) string {
 	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
 		return "a pod is moved although the set is paused, or has another strategy"
 	}
-	current, update := v.world.TemplateOf(v.set.Status.CurrentRevision), v.world.VersionOf(&v.set.Spec.Template)
+	current, update := v.world.currentTemplate(v.set), v.world.VersionOf(&v.set.Spec.Template)
 	if current == nil || v.world.VersionOf(current) == update || v.world.Version(u.after) != update {
 		return ""
 	}

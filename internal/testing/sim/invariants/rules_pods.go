@@ -301,12 +301,7 @@ func atWantedRevision(v *verdict) string {
 
 // createdAsWanted returns what is wrong with a new pod at the update revision.
 func (v *verdict) createdAsWanted() string {
-	update := v.world.VersionOf(&v.set.Spec.Template)
-	revision := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.set.Status.CurrentRevision})
-	if revision == nil || OwnerOf(revision) != v.set.UID { // a deleted set has left it behind
-		return ""
-	}
-	current := v.world.templateIn(revision)
+	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.currentTemplate(v.set)
 	created := apiserver.MustBe[*corev1.Pod](v.New)
 	if current == nil || v.world.VersionOf(current) == update || v.world.Version(created) != update {
 		return ""

@@ -69,13 +69,7 @@ func givesUpWithReason(v *verdict) string {
 		}
 		return ""
 	}
-	made := is.CreationTimestamp.Time
-	for e := range v.world.Store.History(apiserver.Revisions) { // a user may have deleted it meanwhile
-		if e.Key == v.Key && e.Verb == apiserver.Create && e.New.GetCreationTimestamp().Time.Before(made) {
-			made = e.New.GetCreationTimestamp().Time
-		}
-	}
-	if age := v.now.Sub(made); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
+	if age := v.now.Sub(v.madeAt(is)); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
 		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
 	}
 	failed := func(pod *corev1.Pod) bool {
@@ -87,14 +81,36 @@ func givesUpWithReason(v *verdict) string {
 	return ""
 }
 
-// watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while.
+// begins notes when a revision is made for the first time.
+func (v *verdict) begins() {
+	if _, again := v.checker.begun[v.Key]; !again && v.Key.Kind == apiserver.Revisions && v.Verb == apiserver.Create {
+		v.checker.begun[v.Key] = v.now
+	}
+}
+
+// madeAt returns when a revision was made first. A user may have deleted it meanwhile, and the manager's clock may be behind.
+func (v *verdict) madeAt(is *appsv1.ControllerRevision) time.Time {
+	made := is.CreationTimestamp.Time
+	if begun, known := v.checker.begun[v.Key]; known && begun.Before(made) {
+		made = begun
+	}
+	for e := range v.world.Store.History(apiserver.Revisions) {
+		if e.Key == v.Key && e.Verb == apiserver.Create && e.New.GetCreationTimestamp().Time.Before(made) {
+			made = e.New.GetCreationTimestamp().Time
+		}
+	}
+	return made
+}
+
+// watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while, or to own
+// the object of the update revision.
 func (c *Checker) watchProofs() {
 	v := &verdict{Entry: &apiserver.Entry{}, world: c.world, checker: c, now: c.reconcile.Clock.Now(), set: c.reconcile.set()}
 	if v.set == nil {
 		return
 	}
 	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
-		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[numbered{r.Name, r.Revision}] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
+		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[numbered{r.Name, r.Revision}] && (metav1.IsControlledBy(r, v.set) || r.Name == v.set.Status.UpdateRevision) && v.unproven(r) == "" {
 			c.seen[numbered{r.Name, r.Revision}] = true
 		}
 	}

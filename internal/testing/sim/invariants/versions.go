@@ -23,6 +23,16 @@ func (c *Cluster) TemplateOf(revision string) *corev1.PodTemplateSpec {
 	return c.templateIn(c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: revision}))
 }
 
+// currentTemplate returns the template in the current revision of a set; nil if that cannot be read or is not the set's: a deleted set may
+// have left it behind, or a policy may have taken it away.
+func (c *Cluster) currentTemplate(set *v1beta1.RollSet) *corev1.PodTemplateSpec {
+	revision := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision})
+	if revision == nil || OwnerOf(revision) != set.UID {
+		return nil
+	}
+	return c.templateIn(revision)
+}
+
 // templateIn returns the template in an object; nil if it is not a readable revision.
 func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
 	object, ok := revision.(*appsv1.ControllerRevision)

@@ -122,7 +122,7 @@ func (c *Cluster) checkMix(set *v1beta1.RollSet, active []*corev1.Pod, check fun
 	case c.Rejected(set):
 		want = 0
 	}
-	lost := c.TemplateOf(set.Status.CurrentRevision) == nil // no pod can be created from it
+	lost := c.currentTemplate(set) == nil // no pod can be created from it
 	step, atWork := c.stepAtWork(set)
 	fewer := atWork && updated < want && updated >= sizesOf(&set.Spec)[step] // some of those that exceed the last step were lost
 	check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
