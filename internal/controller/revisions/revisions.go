@@ -152,9 +152,9 @@ func (c *Control) settle(ctx context.Context, v *Look, found revision.Resolution
 	return c.bump(ctx, v, found.Bump)
 }
 
-// bump writes the changed number or annotations of a revision. It reports whether the cache is behind. A revision is rejected, or its
-// rejection taken back, only if the cache shows the newest version of the set. With an old version, the controller would mistake a newer
-// revision for one that a user has abandoned, and repeat an old request of that user.
+// bump writes the changed number or annotations of a revision. It reports whether the cache is behind. A revision takes effect again, is
+// rejected, or its rejection is taken back, only if the cache shows the newest version of the set. With an old version, the controller
+// would mistake a newer revision for one that a user has abandoned, and repeat an old request of that user.
 func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRevision) (behind bool, err error) {
 	for _, seen := range v.Revisions {
 		if seen.UID != wanted.UID {
@@ -164,7 +164,8 @@ func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRe
 		if v.Due = append(v.Due, k); v.Writes.Wait(k) > 0 { // no request is sent during the wait
 			continue
 		}
-		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected || revision.Judged(seen, wanted) {
+		_, rejected := seen.Annotations[revision.RejectedAnnotation]
+		if rejected || seen.Revision != wanted.Revision || revision.Judged(seen, wanted) {
 			if newest, err := c.isNewest(ctx, v.Set); err != nil || !newest {
 				return !newest, err
 			}

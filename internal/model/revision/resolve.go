@@ -248,7 +248,8 @@ func (r *resolver) reuse(found record) {
 		}
 		object.Annotations[changeCause] = cause
 	}
-	if remembersClaims := r.rememberClaims(found, object); renumbered || explained || remembersClaims {
+	remembersClaims := r.rememberClaims(found, object)
+	if waits := renumbered && r.outlived(found); !waits && (renumbered || explained || remembersClaims) {
 		r.out.Bump = object
 	}
 	r.out.Update = r.revision(found)
@@ -256,6 +257,14 @@ func (r *resolver) reuse(found record) {
 	r.out.Verdict, r.out.Rejected = object.Annotations[RejectedAnnotation], has(object, RejectedAnnotation)
 	proven, _ := provenAt(object)
 	r.out.WasProven = proven > 0
+}
+
+// outlived reports whether the status names a revision as current that was never proven, although another one was since. With a higher
+// number it would count as one whose proof could not be written, so it gets none before the status names the other one.
+func (r *resolver) outlived(found record) bool {
+	noted, _ := provenAt(found.object)
+	name := found.object.Name
+	return noted == 0 && name == r.Set.Status.CurrentRevision && r.current() != name
 }
 
 // newest returns the highest number of a revision other than the named one; 0 if there is none.

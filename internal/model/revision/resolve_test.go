@@ -492,6 +492,25 @@ func TestProofBeforeStatus(t *testing.T) {
 	}
 }
 
+// TestNeverProvenAgain returns to the revision that the status names as current although it was never proven, right after another one was.
+// The manager stops after each write of a revision, before that of the status.
+func TestNeverProvenAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settle(t)
+	w.image("app:v2")
+	w.settle(t)
+	proven := w.named("app:v2")
+	w.revisions[proven.Name] = revision.Prove(proven)
+	w.image("app:v1")
+	status := w.set.Status
+	w.apply(t, w.resolve(t))
+	w.set.Status = status
+	if r := w.settle(t); r.Current.Name != proven.Name || r.Unproven || r.Update.Number != 3 {
+		t.Errorf("current is %s, update has number %d; want %s and 3", r.Current.Name, r.Update.Number, proven.Name)
+	}
+}
+
 // Whatever happens to the record of the update revision, the pods stay at it.
 func TestUpdateRevisionSurvives(t *testing.T) {
 	t.Parallel()

@@ -672,6 +672,8 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\nimage app:v2\nrun 2s\npartition 100%\nrewrite revision owner-\ngarble-revisions", 0},
 		// A policy kept a revision from being the set's while it was proven, and the set has no replicas when it may be.
 		{"replicas 3\nsettle\nrewrite revision owner-\nimage app:v2\nsettle\nenv A=1\nreplicas 0", 0},
+		// The cache of a manager that starts shows an old template, of a revision that never worked.
+		{"cordon\nreplicas 1\nsettle\nimage app:v2\nsettle\nreplicas 0\nrewind 16", 1},
 		// A revision misses its deadline by the clock of a manager, which is behind.
 		{"replicas 1\nonDeadline Rollback\nmaxUnavailable 1\npolicy InPlaceIfPossible\nsettle\nskew -20s\nimage app:broken\nsettle", 1},
 	} {
