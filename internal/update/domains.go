@@ -138,6 +138,12 @@ func (d *domains) await(r *snapshot.Replica) {
 	}
 }
 
+// isHomeless reports whether a pod is unavailable, and it is not known in which domain it is waited for.
+func (d *domains) isHomeless(r *snapshot.Replica) bool {
+	_, known, counts := d.snap.Home(r, d.spec.LabelKey)
+	return !r.Available && counts && !known
+}
+
 // leaves counts a pod that is to be disturbed.
 func (d *domains) leaves(r *snapshot.Replica) {
 	if !r.Available {
@@ -166,7 +172,7 @@ func (d *domains) stays(r *snapshot.Replica) {
 		return // it did not move
 	case created && origin.Known:
 		own = d.at(origin.Domain)
-	case r.Node == "":
+	case r.Node == "", d.isHomeless(r):
 		return // it is not known where it moved
 	default:
 		own = d.of(r)

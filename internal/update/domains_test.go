@@ -118,6 +118,10 @@ func TestDomains(t *testing.T) {
 			config: four, state: "b/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2"}},
 			want: "delete 3, 2: zone a waits for zone b; zone b: 1 of 3 pods moved, zone a: 0 of 1 pods moved",
 		},
+		"as soon as it is available there: until then it holds all": {
+			config: six, state: "b/0:v2. b/1:v1+ a/2:v1+ b/3:v1+ a/4:v1+ a/5:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2"}},
+			want: "5: zone a waits for web-0, which is not available; zone a: 0 of 3 pods moved, zone b: 0 of 2 pods moved",
+		},
 		"nowhere if it was added to the set": {
 			config: four, state: "b/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2", Added: true}},
 			want: "delete 2, 3: zone b waits for zone a; zone a: 0 of 1 pods moved, zone b: 0 of 2 pods moved",

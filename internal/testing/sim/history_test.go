@@ -663,6 +663,12 @@ func TestHistoriesAgain(t *testing.T) {
 		{"settle\nhook preDelete 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmanagers 2\nforget-update\npartition 100%\nreserve 1", 93859},
 		// A pod of an update with surge is surplus, cannot be deleted, and is no longer surge under another policy.
 		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nforget-update\nretry\nreplicas 1", 58125},
+		// A pod is released that its manager never saw on its node as one of the set's, and its successor comes to another domain.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nimage app:v2\nsettle\nrelabel b", 22},
+		// The same after another domain has begun.
+		{"replicas 6\ndomains zone\nmaxUnavailable 2\nsettle\nimage app:v2\nrun 500ms\nrelabel b\nrestart", 36},
+		// Pods of two domains are missing at the same time, and nothing says which of the new ones takes whose place.
+		{"replicas 6\ndomains zone\nmaxUnavailable 2\nsettle\nimage app:v2\nrun 5s\nrelabel b", 81},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},

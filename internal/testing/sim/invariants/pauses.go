@@ -25,9 +25,9 @@ func (v *verdict) wasThere(version string, created *corev1.Pod) (was bool) {
 		case existed && e.Key == apiserver.KeyOf(created) && !exists:
 			was = v.world.Version(before) == version
 		case e.Version < since || e.Version >= v.Version || v.hasIdentity(created):
-		case went && v.specified(before) && !isSurge(before) && v.world.Version(before) == version:
+		case went && OwnerOf(before) == v.set.UID && v.specified(before) && !isSurge(before) && v.world.Version(before) == version:
 			vacant++
-		case !existed && exists && v.checker.managers[e.Actor] && !isSurge(after) && v.world.Version(after) == version:
+		case !existed && exists && v.checker.managers[e.Actor] && OwnerOf(after) == v.set.UID && !isSurge(after) && v.world.Version(after) == version:
 			vacant = max(0, vacant-1)
 		}
 	}

@@ -118,8 +118,8 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 	}
 	before, _ := e.Old.(*corev1.Pod)
 	after, _ := e.New.(*corev1.Pod)
-	stood := before != nil && before.DeletionTimestamp == nil && OwnerOf(before) == set.UID
-	stands := after != nil && after.DeletionTimestamp == nil && OwnerOf(after) == set.UID
+	stood := before != nil && stands(set, before)
+	stands := after != nil && stands(set, after)
 	switch {
 	case stood && !stands && c.scalesDown(e, set):
 	case stood && !stands:
@@ -132,6 +132,11 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 		}
 	}
 	p.forget(c.world, set, e.At)
+}
+
+// stands reports whether a pod has a place of a set. One that the selector does not match is to be released.
+func stands(set *v1beta1.RollSet, pod *corev1.Pod) bool {
+	return OwnerOf(pod) == set.UID && pod.DeletionTimestamp == nil && matches(set, pod)
 }
 
 // scalesDown reports whether a manager writes for a spec with fewer replicas than the set has by now.
@@ -157,7 +162,7 @@ func (p *places) forget(world *Cluster, set *v1beta1.RollSet, now time.Time) {
 func missing(world *Cluster, set *v1beta1.RollSet) int {
 	n := int(*set.Spec.Replicas)
 	for pod := range apiserver.Each[*corev1.Pod](world.Store) {
-		if OwnerOf(pod) == set.UID && pod.DeletionTimestamp == nil && !isSurge(pod) {
+		if stands(set, pod) && !isSurge(pod) {
 			n--
 		}
 	}
@@ -188,6 +193,7 @@ func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *co
 	known := true
 	if i < 0 && len(p.vacant) > 0 && set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
 		i, known = 0, missing(c.world, set) < len(p.vacant) // otherwise another one may be the successor, and this one is added
+		p.blur()
 	}
 	switch {
 	case !c.knows(manager, p.key):
@@ -203,6 +209,15 @@ func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *co
 		}
 		p.homes[pod.UID] = home{p.key, domain}
 		p.vacant = slices.Delete(p.vacant, i, i+1)
+	}
+}
+
+// blur forgets the domains of the vacant places if there are several: nothing says which of them a pod takes, and which are left.
+func (p *places) blur() {
+	if slices.ContainsFunc(p.vacant, func(v vacancy) bool { return v.domain != p.vacant[0].domain }) {
+		for i := range p.vacant {
+			p.vacant[i].domain = ""
+		}
 	}
 }
 
@@ -232,9 +247,9 @@ func (c *Checker) remembers(manager string, v vacancy) bool {
 func (p *places) awaits(v *verdict, pod *corev1.Pod) string {
 	missing := int(*v.set.Spec.Replicas) - v.count(IsActive)
 	for _, place := range p.vacant {
-		known := v.checker.reconcile.View.Cached(place.pod)
+		known, there := v.checker.reconcile.View.Cached(place.pod).(*corev1.Pod)
 		gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: place.pod.Name}}
-		if v.outside(gone) || known != nil && known.GetUID() == place.uid || !v.checker.remembers(v.Actor, place) || place.domain == "" || missing <= 0 {
+		if v.outside(gone) || there && known.UID == place.uid && v.selects(known) || !v.checker.remembers(v.Actor, place) || place.domain == "" || missing <= 0 {
 			continue
 		}
 		if missing--; place.domain != domainOf(pod, p.key) {

@@ -221,12 +221,15 @@ func (c *court) ready(pod *corev1.Pod) *corev1.Pod {
 }
 
 // begin lets the manager reconcile, with caches that show everything.
-func (c *court) begin() {
+func (c *court) begin() { c.beginSince(c.store.Version()) }
+
+// beginSince is begin for a manager that started at a version of the store.
+func (c *court) beginSince(born int64) {
 	for _, kind := range apiserver.Kinds() {
 		c.view.Relist(kind, c.store.Version())
 	}
 	c.checker.Begin(&Reconcile{
-		Manager: manager, Set: apiserver.KeyOf(c.set), View: c.view, Clock: c.clock, Born: c.store.Version(),
+		Manager: manager, Set: apiserver.KeyOf(c.set), View: c.view, Clock: c.clock, Born: born,
 	})
 }
 
@@ -763,6 +766,50 @@ func TestAPlaceIsThatOfTheSpecItWasTakenFor(t *testing.T) {
 			c.begin()
 			c.deletes(a)
 			if err := c.checker.Violation; (err != nil) != known {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
+// TestWhoseDomainIsKnown disturbs a pod while another is missing: one that has left the selector before or after the manager started, or
+// one of two that were deleted, in one domain or in two.
+func TestWhoseDomainIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		zone                       string
+		relabels, restarts, broken bool
+	}{
+		"released":                     {"b", true, false, true},
+		"released, and seen as others": {"b", true, true, false},
+		"two of one domain":            {"b", false, false, true},
+		"two of two domains":           {"c", false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, zoned)
+			a, b, other := c.ready(inZone(c.pod("web-a", "v1"), "a")), inZone(c.pod("web-b", "v1"), "b"), inZone(c.pod("web-c", "v1"), tc.zone)
+			b.Spec.TerminationGracePeriodSeconds, other.Spec.TerminationGracePeriodSeconds = new(int64(0)), new(int64(0))
+			b, other = c.ready(b), c.ready(other)
+			born := c.store.Version()
+			c.begin()
+			if tc.relabels {
+				b.Labels["app"] = "other"
+				c.update(b, "")
+			} else {
+				c.delete(b)
+				c.delete(other)
+			}
+			if tc.restarts {
+				born = c.store.Version()
+			}
+			c.beginSince(born)
+			if !tc.relabels {
+				c.creates(c.pod("web-d", "v2"))
+			}
+			c.beginSince(born)
+			c.deletes(a)
+			if err := c.checker.Violation; (err != nil) != tc.broken {
 				t.Errorf("violation: %v", err)
 			}
 		})
