@@ -111,6 +111,7 @@ func (f *facts) gather(snap *snapshot.Set, p *action.Plan) {
 	f.want[current] = f.partition()
 	f.want[update] = snap.Limits.Replicas - f.want[current]
 	places := snap.Limits.Replicas - (f.staying - f.extra)
+	var leaving []*snapshot.Replica
 	for i := range snap.Replicas {
 		switch r := &snap.Replicas[i]; {
 		case f.comesBack(r) && (snap.Ordinal() || places > 0):
@@ -124,12 +125,29 @@ func (f *facts) gather(snap *snapshot.Set, p *action.Plan) {
 			if !r.Ready && snap.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
 				f.unavailableLong[f.side(r.Revision)]++
 			}
+		case !snap.Ordinal() && r.Active() && !r.Available && !r.Surge && !r.ToReplace() && r.State == "":
+			leaving = append(leaving, r)
 		}
 	}
 	for _, a := range p.Actions {
 		f.count(a)
 	}
+	f.countStaying(leaving)
 	f.missing = max(0, snap.Limits.Replicas-f.staying-len(f.creates))
+}
+
+// countStaying counts the unavailable pods of a set with random names that stay, given those of revisions that have too many.
+func (f *facts) countStaying(leaving []*snapshot.Replica) {
+	var all, gone tally
+	for _, r := range leaving {
+		all[f.side(r.Revision)]++
+		if f.goes(r) {
+			gone[f.side(r.Revision)]++
+		}
+	}
+	for s := range sides {
+		f.unavailable[s] += max(0, all[s]-max(gone[s], f.excess(s)))
+	}
 }
 
 func (f *facts) count(a action.Action) {
@@ -191,8 +209,9 @@ func (f *facts) countDelete(d action.Delete, r *snapshot.Replica) {
 	case action.Move:
 		f.moved[from]++
 		back := f.goesBack(r) && f.side(d.To) == current
-		if !back && r.State != v1beta1.LifecyclePreparingDelete { // that move was counted when it was prepared
-			f.movedTo[f.destination(r)]++
+		to := f.destination(r)
+		if !back && to != from && r.State != v1beta1.LifecyclePreparingDelete { // that move was counted when it was prepared
+			f.movedTo[to]++
 		}
 		if !r.Ready {
 			f.movedBroken[from]++

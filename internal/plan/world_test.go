@@ -291,7 +291,7 @@ func (w *world) successors(s state) []state {
 	if !p.Empty() {
 		next = append(next, w.carryOut(c, &p))
 	}
-	moving := len(next) > 0 || w.snap.Nowhere && slices.ContainsFunc(w.snap.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
+	moving := len(next) > 0 || p.RequeueAfter > 0 || w.snap.Nowhere && slices.ContainsFunc(w.snap.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
 	for i, k := range c {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue

@@ -200,10 +200,11 @@ func (b *budget) guards(m desired.Candidate) bool {
 }
 
 // limit returns how many pods at a revision may be unavailable while one more is moved to it, at least 1. A healthy pod moves only as
-// far as others stand in for it. A broken one moves freely, and must have a place there.
+// far as others stand in for it. A broken one moves freely, and must have a place there, and so must any pod beside stand-ins that leaves a
+// place.
 func (b *budget) limit(m desired.Candidate) int {
-	moved := 0
-	if m.Replica.OutOfService() {
+	moved, standIns := 0, b.state.StandIns
+	if m.Replica.OutOfService() || standIns > 0 && b.pods-b.surge-b.moves <= b.snap.Limits.Replicas+standIns {
 		moved = b.moves + 1
 	}
 	return b.state.GuardLimit(b.snap, b.pods, b.surge, moved)

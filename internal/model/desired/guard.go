@@ -27,6 +27,8 @@ type guard struct {
 	allowed, back int
 	instead       string
 	works         bool
+	// StandIns is how many pods of a set with random names are no members, because the rollout could not have them without surge.
+	StandIns int
 	// moreSurge is how many more surge pods may come at the update revision in addition; none if it is negative.
 	moreSurge int
 }

@@ -25,6 +25,7 @@ func random(snap *snapshot.Set) *State {
 	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, s.due)
 	useful, spent := s.countSurge()
 	standIns := StandIns(snap)
+	s.StandIns = standIns
 	needed := min(standIns, max(0, snap.Limits.Replicas-snap.Limits.MaxUnavailable)) // of the others no pod is left to move
 	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
 	above := useful + spent + max(standIns, s.pods.active+s.pods.held-snap.Limits.Replicas)

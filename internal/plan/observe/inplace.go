@@ -24,7 +24,7 @@ func (o *observer) judge() {
 	hooked := o.Set.Spec.Lifecycle != nil
 	for i := range o.snap.Replicas {
 		r := &o.snap.Replicas[i]
-		r.Surge = r.Surge && (!o.snap.Ordinal() || o.snap.Condemned(r))
+		r.Surge = r.Surge && (!o.snap.Ordinal() || o.snap.Condemned(r) && r.Ordinal >= o.snap.Ordinals.At(0)) // below the range it goes like others
 		if hooked && r.Pod != nil {
 			o.seeHooks(r)
 		}

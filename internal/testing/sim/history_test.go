@@ -415,6 +415,16 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1\nsettle", 1},
 		// Pods wait too long for a hook that holds their deletion, and are updated in place when the policy allows that, in a partition.
 		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npartition 2\nmaxUnavailable 99%\nsettle", 56},
+		// A user marks a good pod as surge while a bad template is held.
+		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nforge surge=true b\nrestart\nsettle", 393},
+		// A pod that has the mark of surge and a hook comes to be below the range.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preDelete 4 Proceed\nmark a b c 0 1 2\n" +
+			"image app:v2\nrun 2s\nsettle\nstranger 1\nreplicas 5\nstart 3\nforge surge=true 0\nsettle", 186},
+		// Limits are lowered, a create is answered late, or a user names a good pod while a bad template is held.
+		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nforget-update\noutage 2s\nresize 300m b 1\n" +
+			"on-drain Ignore\nreplicas 4\nbusy 5s\nsettle", 1},
+		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nsettle\nsettle\nskew 1s\nminReady 2\n" +
+			"podsToDelete a b\nhistory 1\nmanagers 2\nstorage 3Gi\nmaxSurge 25%\nforge hash a\nmaxSurge 1\nsettle\nreplicas 2\nsettle", 0},
 		// A member that a user has marked as surge comes to be below the range.
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\n" + held +
 			"forge surge=true 0\nmanagement OrderedReady\nstart 1\nsettle", 4},
