@@ -679,6 +679,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 6\ndomains zone\nmaxUnavailable 2\nsettle\nimage app:v2\nrun 500ms\nrelabel b\nrestart", 36},
 		// Pods of two domains are missing at the same time, and nothing says which of the new ones takes whose place.
 		{"replicas 6\ndomains zone\nmaxUnavailable 2\nsettle\nimage app:v2\nrun 5s\nrelabel b", 81},
+		// A user marks a pod as surge whose claim is a member's, and names it among surplus pods.
+		{"replicas 3\nclaims data\nsettle\nhook preNormal\nimage app:quorum\nstorage 2Gi\nforge surge=true b\norphan 12345\npodsToDelete a b\n" +
+			"label zone=a a\nmaxSurge 1%", 12},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},

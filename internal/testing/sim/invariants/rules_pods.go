@@ -77,9 +77,13 @@ func (v *verdict) comesBack() bool {
 	return false
 }
 
-// surges reports whether a pod is surge as its set sees it: the mark means nothing on an ordinal that is in use.
+// surges reports whether a pod is surge as its set sees it. The mark means nothing on an ordinal that is in use, nor on a random name
+// beside a claim without it, because such surge brings its own claims.
 func (v *verdict) surges(pod *corev1.Pod) bool {
-	return isSurge(pod) && (v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity || v.outside(pod))
+	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		return isSurge(pod) && v.outside(pod)
+	}
+	return isSurge(pod) && !v.mountsUnmarked(pod)
 }
 
 // stays reports whether a pod is active and, if it has an ordinal that is not in use, surge.
@@ -117,7 +121,7 @@ func withinBudget(v *verdict) string {
 	}
 	l := v.world.Limits(v.set)
 	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
-	if !ordinal && v.specified(pod) && pod.Labels[v1beta1.SurgeLabel] == "" && v.checker.active > l.Replicas {
+	if !ordinal && v.specified(pod) && !v.surges(pod) && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(func(other *corev1.Pod) bool { return v.stays(other) && v.isAvailable(other) })

@@ -186,13 +186,11 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 	return ""
 }
 
-// members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means
-// nothing on an ordinal that is in use, nor on a random name beside a claim without it, because such surge brings its own claims.
+// members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none.
 func (v *verdict) members() (members []*corev1.Pod) {
-	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
 	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](obj)
-		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && (ordinal || !isSurge(pod) || v.mountsUnmarked(pod)) {
+		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && !v.surges(pod) {
 			members = append(members, pod)
 		}
 	}

@@ -772,6 +772,32 @@ func TestAPlaceIsThatOfTheSpecItWasTakenFor(t *testing.T) {
 	}
 }
 
+// TestAMarkNeedsAClaimOfSurge deletes a surplus pod that a user named, beside broken ones. It has the mark of surge, and its claim has it or
+// not.
+func TestAMarkNeedsAClaimOfSurge(t *testing.T) {
+	t.Parallel()
+	for claimed, broken := range map[string]bool{"true": true, "": false} {
+		t.Run("claim marked "+claimed, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, asItIs)
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-a", OwnerReferences: c.owners()}}
+			claim.Labels = map[string]string{v1beta1.SurgeLabel: claimed}
+			c.create(claim)
+			pod := mounting(c.pod("web-a", "v1"), "data-web-a")
+			pod.Labels[v1beta1.SpecifiedDeleteLabel], pod.Labels[v1beta1.SurgeLabel] = "true", "true"
+			pod = c.ready(pod)
+			for _, name := range []string{"web-b", "web-c", "web-d"} {
+				c.create(c.pod(name, "v1"))
+			}
+			c.begin()
+			c.deletes(pod)
+			if err := c.checker.Violation; (err != nil) != broken {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
 // TestWhoseDomainIsKnown disturbs a pod while another is missing: one that has left the selector before or after the manager started, or
 // one of two that were deleted, in one domain or in two.
 func TestWhoseDomainIsKnown(t *testing.T) {
