@@ -236,11 +236,13 @@ func (s *comparison) findCandidates() {
 		most += s.pods.have[revision]
 	}
 	s.Candidates = make([]Candidate, 0, most)
+	named := map[string]int{}
 	look := func(r *snapshot.Replica) {
 		switch {
 		case s.Goes(r):
 		case isNamed(s.snap, r):
-			to, later := s.successor(r)
+			to, later := s.successor(r, named[r.Revision])
+			named[r.Revision]++
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to, Named: true, Later: later})
 		case r.Active() && !r.Surge && !r.ToReplace() && s.Excess[r.Revision] > 0:
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(s.snap, r.Revision)})
@@ -295,12 +297,14 @@ func claimsOf(snap *snapshot.Set, r *snapshot.Replica) func(template string) boo
 	return func(template string) bool { return r.Claim(identity.ClaimName(snap.Name, template, r.ID)) != nil }
 }
 
-// successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
-// pods. later is true if it is to have that one in the end, although it may come at its own.
-func (s *comparison) successor(r *snapshot.Replica) (revision string, later bool) {
+// successor returns the revision of the pod that replaces one named by a user, before which as many named ones of its revision come: its
+// own, unless only another revision lacks pods. later is true if it is to have that one in the end, although it may come at its own.
+func (s *comparison) successor(r *snapshot.Replica, before int) (revision string, later bool) {
 	next := s.next(s.snap, claimsOf(s.snap, r))
 	if s.snap.Paused() || s.pods.short(r.Revision) > 0 || s.pods.short(next) == 0 {
-		return r.Revision, false
+		lacks := func(other string) bool { return other != r.Revision && s.pods.short(other) > 0 }
+		exceeds := !s.snap.Paused() && before >= s.pods.short(r.Revision)
+		return r.Revision, exceeds && (lacks(s.snap.Update.Name) || lacks(s.snap.Current.Name))
 	}
 	return s.guardedAt(s.snap, next), next != r.Revision
 }

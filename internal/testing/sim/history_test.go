@@ -682,6 +682,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A user marks a pod as surge whose claim is a member's, and names it among surplus pods.
 		{"replicas 3\nclaims data\nsettle\nhook preNormal\nimage app:quorum\nstorage 2Gi\nforge surge=true b\norphan 12345\npodsToDelete a b\n" +
 			"label zone=a a\nmaxSurge 1%", 12},
+		// Of two pods that a user named one is to come at the update revision, and both wait for surge that a policy alters.
+		{"replicas 3\nsettle\nimage app:v2\nmaxSurge 2\npartition 99%\npodsToDelete b c d\nrewrite pods controller-revision-hash=other\nsettle", 1},
 		// A set whose revision was never proven is deleted, and its manager does not know that yet.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nclaims log\ndeny\n" +
 			"image app:v3\ndelete b\nsettle\nenv A=2\nmaxSurge 1%\npodsToDelete\nsettle\ndelete-set Orphan", 1254},
