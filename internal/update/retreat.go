@@ -43,22 +43,26 @@ func (b *budget) tooMany() (back []desired.Candidate) {
 		}
 		patience, blocks := b.blocks(r)
 		if len(back) < over {
-			patience = snapshot.Patience
+			patience, blocks = snapshot.Patience, true
 		}
-		if len(back) >= over && !blocks || !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r) {
-			continue
-		}
-		since, known := b.neverReadySince(r)
-		left := since.Add(patience).Sub(b.snap.Now)
-		switch {
-		case !known:
-		case left > 0:
-			b.yieldAfter(left)
-		default:
+		if blocks && b.goesAfter(patience, r) {
 			back = append(back, desired.Candidate{Replica: r, To: b.snap.Current.Name})
 		}
 	}
 	return back
+}
+
+// goesAfter reports whether a broken pod goes back from the update revision, because it has not become ready there for a while.
+func (b *budget) goesAfter(patience time.Duration, r *snapshot.Replica) bool {
+	if !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r) {
+		return false
+	}
+	since, known := b.neverReadySince(r)
+	left := since.Add(patience).Sub(b.snap.Now)
+	if known && left > 0 {
+		b.yieldAfter(left)
+	}
+	return known && left <= 0
 }
 
 // blocks reports whether a pod keeps others of an OrderedReady set from coming, and for how long it may. It may be one that was broken at

@@ -423,7 +423,7 @@ func TestHistoriesAgain(t *testing.T) {
 		// Limits are lowered, a create is answered late, or a user names a good pod while a bad template is held.
 		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nforget-update\noutage 2s\nresize 300m b 1\n" +
 			"on-drain Ignore\nreplicas 4\nbusy 5s\nsettle", 1},
-		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nsettle\nsettle\nskew 1s\nminReady 2\n" +
+		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nsettle\nskew 1s\nminReady 2\n" +
 			"podsToDelete a b\nhistory 1\nmanagers 2\nstorage 3Gi\nmaxSurge 25%\nforge hash a\nmaxSurge 1\nsettle\nreplicas 2\nsettle", 0},
 		// A member that a user has marked as surge comes to be below the range.
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\n" + held +

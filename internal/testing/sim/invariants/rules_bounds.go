@@ -109,11 +109,12 @@ func (b *bounds) misfit(now time.Time) string {
 	return ""
 }
 
-// patchedKeys returns what a patch changes of metadata, and the status that it writes.
+// patchedKeys returns of which object a patch is, what it changes of metadata, and the status that it writes.
 func patchedKeys(body []byte) string {
 	var says struct {
 		Status   json.RawMessage
 		Metadata struct {
+			UID                 string
 			Labels, Annotations map[string]any
 			OwnerReferences     []any
 		}
@@ -121,7 +122,7 @@ func patchedKeys(body []byte) string {
 	if json.Unmarshal(body, &says) != nil {
 		return ""
 	}
-	return fmt.Sprint(slices.Sorted(maps.Keys(says.Metadata.Labels)), slices.Sorted(maps.Keys(says.Metadata.Annotations)), len(says.Metadata.OwnerReferences), string(says.Status))
+	return fmt.Sprint(says.Metadata.UID, " ", slices.Sorted(maps.Keys(says.Metadata.Labels)), slices.Sorted(maps.Keys(says.Metadata.Annotations)), len(says.Metadata.OwnerReferences), string(says.Status))
 }
 
 // see records a write of any client. For a manager, generation is the generation of the set that it knows.
