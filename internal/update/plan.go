@@ -39,9 +39,9 @@ func Plan(snap *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan
 // moveDue makes moves in order as long as the budget lasts. A pod that cannot move takes no turn of those that can.
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
-	back := v.budget.tooMany()
+	back, left := v.budget.tooMany()
 	due[v.snap.Update.Name] += len(back)
-	v.plan.Wake(v.budget.yieldsAfter)
+	v.plan.Wake(left)
 	movable := v.vetted(append(slices.Clone(w.Candidates), back...))
 	v.domains = newDomains(v.snap, w, movable)
 	for _, c := range inOrder(v.snap, movable, v.domains) {

@@ -6,6 +6,7 @@ package update
 import (
 	"time"
 
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -19,50 +20,46 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 	}
 	since := podstate.UnreadySince(m.Replica.Pod)
 	for r := range b.snap.Unsteady() {
-		if r.Updating && r.Revision == m.To {
-			since = latest(since, b.updatingSince(r))
+		if !r.Updating || r.Revision != m.To {
+			continue
 		}
+		if !r.Restarting { // it waits for a hook
+			return false
+		}
+		since = latest(since, b.restartingSince(r))
 	}
 	return b.hasHeld(m, since.Add(snapshot.Patience))
 }
 
 // tooMany returns the pods that come back at the current revision because more are broken at the update revision than the guard allows
 // there, as after limits were lowered, or because they keep members from coming since the set was scaled up. It returns only pods that have
-// not become ready there for a while, and none if one is ready.
-func (b *budget) tooMany() (back []desired.Candidate) {
+// not become ready there for a while, and none if one is ready. The next one does after left; zero if time alone changes nothing.
+func (b *budget) tooMany() (back []desired.Candidate, left time.Duration) {
 	over := b.unavailable[b.snap.Update.Name] - b.state.GuardLimit(b.snap, b.pods, b.surge, 0)
 	if !b.state.Protects() || !b.guardYieldsAt.IsZero() {
-		return nil
+		return nil, 0
 	}
 	for r := range b.snap.Unsteady() {
 		if r.Revision != b.snap.Update.Name || !r.Active() {
 			continue
 		}
 		if r.Ready {
-			return nil
+			return nil, 0
 		}
 		patience, blocks := b.blocks(r)
 		if len(back) < over {
 			patience, blocks = snapshot.Patience, true
 		}
-		if blocks && b.goesAfter(patience, r) {
+		since, known := b.brokenSince(r)
+		switch wait := since.Add(patience).Sub(b.snap.Now); {
+		case !blocks || !known:
+		case wait > 0:
+			left = action.Sooner(left, wait)
+		default:
 			back = append(back, desired.Candidate{Replica: r, To: b.snap.Current.Name})
 		}
 	}
-	return back
-}
-
-// goesAfter reports whether a broken pod goes back from the update revision, because it has not become ready there for a while.
-func (b *budget) goesAfter(patience time.Duration, r *snapshot.Replica) bool {
-	if !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r) {
-		return false
-	}
-	since, known := b.neverReadySince(r)
-	left := since.Add(patience).Sub(b.snap.Now)
-	if known && left > 0 {
-		b.yieldAfter(left)
-	}
-	return known && left <= 0
+	return back, left
 }
 
 // blocks reports whether a pod keeps others of an OrderedReady set from coming, and for how long it may. It may be one that was broken at
@@ -77,16 +74,20 @@ func (b *budget) blocks(r *snapshot.Replica) (patience time.Duration, blocks boo
 	return b.snap.ProgressDeadline()
 }
 
-// neverReadySince returns since when a pod has not become ready at its revision; false if it was.
-func (b *budget) neverReadySince(r *snapshot.Replica) (since time.Time, known bool) {
-	if r.Updating {
-		return b.updatingSince(r), true
+// brokenSince returns since when a member has not become ready at its revision; false if it was, waits for a hook, or is to go in any case.
+func (b *budget) brokenSince(r *snapshot.Replica) (since time.Time, known bool) {
+	switch {
+	case !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r):
+		return time.Time{}, false
+	case r.Restarting:
+		return b.restartingSince(r), true
+	default:
+		return podstate.UnreadySince(r.Pod), !r.Updating && podstate.NeverReady(r.Pod)
 	}
-	return podstate.UnreadySince(r.Pod), podstate.NeverReady(r.Pod)
 }
 
-// updatingSince returns since when a pod has been updated in place, as far as this manager knows.
-func (b *budget) updatingSince(r *snapshot.Replica) time.Time { return b.snap.Now.Add(-r.Waited) }
+// restartingSince returns since when a pod has been updated in place, as far as this manager knows.
+func (b *budget) restartingSince(r *snapshot.Replica) time.Time { return b.snap.Now.Add(-r.Waited) }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
