@@ -77,11 +77,11 @@ func (v *verdict) comesBack() bool {
 	return false
 }
 
-// surges reports whether a pod is surge as its set sees it. The mark means nothing on an ordinal that is in use, nor on a random name
-// beside a claim without it, because such surge brings its own claims.
+// surges reports whether a pod is surge as its set sees it. The mark means nothing on an ordinal that is in use or below those, nor on a
+// random name beside a claim without it, because such surge brings its own claims.
 func (v *verdict) surges(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
-		return isSurge(pod) && v.outside(pod)
+		return isSurge(pod) && v.outside(pod) && !v.below(pod)
 	}
 	return isSurge(pod) && !v.mountsUnmarked(pod)
 }
@@ -233,6 +233,12 @@ func (v *verdict) comesInOrder(number int) string {
 	return ""
 }
 
+// below reports whether a pod has an ordinal below those in use, where there is no place for surge.
+func (v *verdict) below(pod *corev1.Pod) bool {
+	used := v.inUse()
+	return len(used) > 0 && v.ordinalByName(pod) < used[0]
+}
+
 func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if apiserver.HasEnded(pod) {
 		return "" // nothing runs in it
@@ -241,9 +247,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
 	}
-	used := v.inUse()
-	below := len(used) > 0 && v.ordinalByName(pod) < used[0]             // no place for surge
-	waits := isSurge(pod) && !below && !v.reserved(v.ordinalByName(pod)) // for surge too, which may serve for longer than surplus pods
+	waits := isSurge(pod) && !v.below(pod) && !v.reserved(v.ordinalByName(pod)) // for surge too, which may serve for longer than surplus pods
 	above := func(other *corev1.Pod) bool {
 		return IsActive(other) && v.outside(other) && (waits || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}

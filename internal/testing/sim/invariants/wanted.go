@@ -157,7 +157,11 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet, rest time.Duration) error {
 	if broken > replicas {
 		return fmt.Errorf("%d pods stay broken at %s, and %d are wanted", broken, update, replicas)
 	}
-	if least := replicas - c.Limits(set).maxUnavailable; available > 0 && others < least && !c.mayBlock(set, len(own), rest) {
+	most := c.Limits(set).maxUnavailable
+	if c.marksSurge(set) { // surge is no stand-in there, and one broken pod may move in any case
+		most = max(1, most)
+	}
+	if least := replicas - most; available > 0 && others < least && !c.mayBlock(set, len(own), rest) {
 		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
 	}
 	return nil
