@@ -32,8 +32,9 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 }
 
 // tooMany returns the pods that come back at the current revision because more are broken at the update revision than the guard allows
-// there, as after limits were lowered, or because they keep members from coming since the set was scaled up. It returns only pods that have
-// not become ready there for a while, and none if one is ready. The next one does after left; zero if time alone changes nothing.
+// there, as after limits were lowered, or because they were surge and keep members from coming since the set was scaled up. It returns only
+// pods that have not become ready there for a while, and none if one is ready. The next one does after left; zero if time alone changes
+// nothing.
 func (b *budget) tooMany() (back []desired.Candidate, left time.Duration) {
 	over := b.unavailable[b.snap.Update.Name] - b.state.GuardLimit(b.snap, b.pods, b.surge, 0)
 	if !b.state.Protects() || !b.guardYieldsAt.IsZero() {
@@ -46,13 +47,9 @@ func (b *budget) tooMany() (back []desired.Candidate, left time.Duration) {
 		if r.Ready {
 			return nil, 0
 		}
-		patience, blocks := b.blocks(r)
-		if len(back) < over {
-			patience, blocks = snapshot.Patience, true
-		}
 		since, known := b.brokenSince(r)
-		switch wait := since.Add(patience).Sub(b.snap.Now); {
-		case !blocks || !known:
+		switch wait := since.Add(snapshot.Patience).Sub(b.snap.Now); {
+		case !known, len(back) >= over && !b.blocks(r):
 		case wait > 0:
 			left = action.Sooner(left, wait)
 		default:
@@ -62,16 +59,10 @@ func (b *budget) tooMany() (back []desired.Candidate, left time.Duration) {
 	return back, left
 }
 
-// blocks reports whether a pod keeps others of an OrderedReady set from coming, and for how long it may. It may be one that was broken at
-// the current revision too, and is about to start. Surge that scaling up has made a member is not.
-func (b *budget) blocks(r *snapshot.Replica) (patience time.Duration, blocks bool) {
-	if b.state.Missing == 0 || !b.state.Blocks(b.snap, r.Ordinal) {
-		return 0, false
-	}
-	if r.MadeForSurge {
-		return snapshot.Patience, true
-	}
-	return b.snap.ProgressDeadline()
+// blocks reports whether a pod that was surge keeps others of an OrderedReady set from coming. Another one may have been broken at the
+// current revision too.
+func (b *budget) blocks(r *snapshot.Replica) bool {
+	return r.MadeForSurge && b.state.Missing > 0 && b.state.Blocks(b.snap, r.Ordinal)
 }
 
 // brokenSince returns since when a member has not become ready at its revision; false if it was, waits for a hook, or is to go in any case.

@@ -420,6 +420,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod that has the mark of surge and a hook comes to be below the range.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preDelete 4 Proceed\nmark a b c 0 1 2\n" +
 			"image app:v2\nrun 2s\nsettle\nstranger 1\nreplicas 5\nstart 3\nforge surge=true 0\nsettle", 186},
+		// A set in order is scaled up while one of its pods cannot be scheduled at any revision.
+		{"identity Ordinal\nclaims data\nbudget Auto\nsettle\nreplicas 3\nrename-claims data store\ncordon\nsettle", 0},
 		// Limits are lowered, a create is answered late, or a user names a good pod while a bad template is held.
 		{"replicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nforget-update\noutage 2s\nresize 300m b 1\n" +
 			"on-drain Ignore\nreplicas 4\nbusy 5s\nsettle", 1},

@@ -118,8 +118,7 @@ const heldAfter = 3 * time.Minute
 // checkHeld checks what a bad template leaves of the set, if nothing else keeps that from anything, and nothing happens until a time.
 func (w *World) checkHeld(until time.Time) error {
 	set := w.Set()
-	rest := until.Sub(w.lastWrite(w.acted))
-	if set == nil || set.DeletionTimestamp != nil || rest < heldAfter || !neverAvailable(&set.Spec.Template) ||
+	if set == nil || set.DeletionTimestamp != nil || until.Sub(w.lastWrite(w.acted)) < heldAfter || !neverAvailable(&set.Spec.Template) ||
 		len(w.obstacles()) > 0 || w.untold(set) || w.checker.InConflict() {
 		return nil
 	}
@@ -129,7 +128,7 @@ func (w *World) checkHeld(until time.Time) error {
 		slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return w.kubelets.isLost(pod.UID) }) {
 		return nil
 	}
-	return w.CheckHeld(set, rest)
+	return w.CheckHeld(set)
 }
 
 // untold reports whether no manager can write the status or what is proven, or one whose clock differs may take pods for available.

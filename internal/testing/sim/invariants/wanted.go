@@ -130,9 +130,9 @@ func (c *Cluster) checkMix(set *v1beta1.RollSet, active []*corev1.Pod, check fun
 
 // CheckHeld checks what a template with which no pod becomes available leaves of a set that rests, and that nothing else keeps from
 // anything: no broken stray, no more broken pods than replicas, and all but maxUnavailable pods at the revision that served. Once no pod is
-// available, nothing is left to protect. A pod that keeps those above it from coming in order may do so until the deadline for progress. A
-// set with hooks, steps or a partition keeps pods in other ways, and so does one whose pods may not be recreated, or not be created at once.
-func (c *Cluster) CheckHeld(set *v1beta1.RollSet, rest time.Duration) error {
+// available, nothing is left to protect. A set with hooks, steps or a partition keeps pods in other ways, and so does one whose pods may not
+// be recreated, or not be created at once. In order, a broken pod may keep those above it from coming.
+func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
 	update, current := c.VersionOf(&set.Spec.Template), c.VersionNamed(set.Status.CurrentRevision)
 	if c.keepsOtherwise(set) || c.unproven(set) || current == update || c.VersionNamed(set.Status.UpdateRevision) != update {
 		return nil
@@ -161,17 +161,15 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet, rest time.Duration) error {
 	if c.marksSurge(set) { // surge is no stand-in there, and one broken pod may move in any case
 		most = max(1, most)
 	}
-	if least := replicas - most; available > 0 && others < least && !c.mayBlock(set, len(own), rest) {
+	if least := replicas - most; available > 0 && others < least && !mayBlock(set, len(own)) {
 		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
 	}
 	return nil
 }
 
-// mayBlock reports whether an unready pod may still keep the next ones of an OrderedReady set from coming.
-func (c *Cluster) mayBlock(set *v1beta1.RollSet, pods int, rest time.Duration) bool {
-	deadline := set.Spec.ProgressDeadlineSeconds
-	return set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement && set.Spec.PodIdentity == v1beta1.OrdinalIdentity &&
-		pods < int(*set.Spec.Replicas) && (deadline == nil || rest < time.Duration(*deadline)*time.Second+time.Minute)
+// mayBlock reports whether an unready pod may keep the next ones of a set from coming.
+func mayBlock(set *v1beta1.RollSet, pods int) bool {
+	return set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement && set.Spec.PodIdentity == v1beta1.OrdinalIdentity && pods < int(*set.Spec.Replicas)
 }
 
 // keepsOtherwise reports whether the spec of a set keeps pods where they are, or places empty, whatever becomes of the template.
