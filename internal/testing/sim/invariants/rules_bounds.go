@@ -109,7 +109,7 @@ func (b *bounds) misfit(now time.Time) string {
 	return ""
 }
 
-// patchedKeys returns of which object a patch is, what it changes of metadata, and the status that it writes.
+// patchedKeys returns the object that a patch is for, what it changes of metadata, and the status that it writes.
 func patchedKeys(body []byte) string {
 	var says struct {
 		Status   json.RawMessage
