@@ -175,7 +175,7 @@ func (h *Hooks) Settle() action.Plan {
 	}
 	for i := range h.snap.Replicas {
 		r := &h.snap.Replicas[i]
-		if !r.Active() || h.prepared[r.Pod.UID] || h.asking && preparesToMove(r.State) {
+		if !r.Active() || h.prepared[r.Pod.UID] || h.asking && r.PreparesToMove() {
 			continue
 		}
 		w := h.waitIn(r.Pod, r.State)
@@ -188,11 +188,6 @@ func (h *Hooks) Settle() action.Plan {
 		}
 	}
 	return p
-}
-
-// preparesToMove reports whether a pod in a state may be waiting to be moved to another revision.
-func preparesToMove(s v1beta1.LifecycleState) bool {
-	return s == v1beta1.LifecyclePreparingUpdate || s == v1beta1.LifecyclePreparingDelete
 }
 
 // next returns the state that follows for a pod that no action concerns; its State is empty if it stays the same. The pod is

@@ -111,7 +111,7 @@ func (f *facts) gather(snap *snapshot.Set, p *action.Plan) {
 	f.want[current] = f.partition()
 	f.want[update] = snap.Limits.Replicas - f.want[current]
 	places := snap.Limits.Replicas - (f.staying - f.extra)
-	var leaving []*snapshot.Replica
+	var updated []*snapshot.Replica
 	for i := range snap.Replicas {
 		switch r := &snap.Replicas[i]; {
 		case f.comesBack(r) && (snap.Ordinal() || places > 0):
@@ -125,29 +125,27 @@ func (f *facts) gather(snap *snapshot.Set, p *action.Plan) {
 			if !r.Ready && snap.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
 				f.unavailableLong[f.side(r.Revision)]++
 			}
-		case !snap.Ordinal() && r.Active() && !r.Available && !r.Surge && !r.ToReplace() && r.State == "":
-			leaving = append(leaving, r)
+		case !snap.Ordinal() && f.side(r.Revision) == update && r.Active() && !r.Available && !r.Surge && !r.ToReplace() && r.State == "":
+			updated = append(updated, r)
 		}
 	}
 	for _, a := range p.Actions {
 		f.count(a)
 	}
-	f.countStaying(leaving)
+	f.countStaying(updated)
 	f.missing = max(0, snap.Limits.Replicas-f.staying-len(f.creates))
 }
 
-// countStaying counts the unavailable pods of a set with random names that stay, given those of revisions that have too many.
-func (f *facts) countStaying(leaving []*snapshot.Replica) {
-	var all, gone tally
-	for _, r := range leaving {
-		all[f.side(r.Revision)]++
+// countStaying counts the unavailable pods at the update revision of a set with random names that stay, given those that it has if there
+// are too many.
+func (f *facts) countStaying(updated []*snapshot.Replica) {
+	gone := 0
+	for _, r := range updated {
 		if f.goes(r) {
-			gone[f.side(r.Revision)]++
+			gone++
 		}
 	}
-	for s := range sides {
-		f.unavailable[s] += max(0, all[s]-max(gone[s], f.excess(s)))
-	}
+	f.unavailable[update] += max(0, len(updated)-max(gone, f.excess(update)))
 }
 
 func (f *facts) count(a action.Action) {

@@ -78,6 +78,13 @@ func TestNext(t *testing.T) {
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
+		"broken pods that are to change places do not wait for each other": {
+			config: "random R=3 p=1 mu=0 surge=2 v1>v2", state: "a:v1. b:v1. c:v2+ d:v2. e:v2.",
+			want: []string{
+				"delete web-e (recreate at v1)",
+				"hold web-b: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
 		"the last old pod waits for the last new one": {
 			config: "random R=3 mu=0 surge=1 v1>v2", state: "c:v1+ d:v2+ e:v2+ f:v2.",
 			want: []string{

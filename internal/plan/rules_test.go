@@ -285,6 +285,9 @@ func keepsTheGood(f *facts) bool {
 		return true
 	}
 	there, limit := f.unavailableThere(update), max(1, f.snap.Limits.MaxUnavailable)
+	if !f.snap.Ordinal() && f.excess(update) > 0 { // unready ones go back first
+		there = min(f.broken[update], f.want[update]-f.readyAtUpdate())
+	}
 	there -= f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return f.side(r.Revision) == update && !r.Available && f.stays(r) })
 	if f.created[update] > 0 && there+f.created[update] > max(limit, f.snap.Limits.MaxUnavailable+f.surge()) {
 		return false

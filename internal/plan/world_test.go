@@ -291,7 +291,7 @@ func (w *world) successors(s state) []state {
 	if !p.Empty() {
 		next = append(next, w.carryOut(c, &p))
 	}
-	moving := len(next) > 0 || p.RequeueAfter > 0 || w.snap.Nowhere && slices.ContainsFunc(w.snap.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
+	moving := len(next) > 0 || w.timeHelps(&p) || w.snap.Nowhere && slices.ContainsFunc(w.snap.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
 	for i, k := range c {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
@@ -305,6 +305,19 @@ func (w *world) successors(s state) []state {
 		w.fail(s, "dead: nothing is planned, and no pod that is wanted is on its way")
 	}
 	return next
+}
+
+// timeHelps reports whether a plan that only waits has something to do when the time for which it waits has passed.
+func (w *world) timeHelps(p *action.Plan) bool {
+	now := w.snap.Now
+	defer func() { w.snap.Now = now }()
+	for next := *p; next.Empty(); next = plan.Next(w.snap) {
+		if next.RequeueAfter <= 0 {
+			return false
+		}
+		w.snap.Now = w.snap.Now.Add(next.RequeueAfter)
+	}
+	return true
 }
 
 // judge returns what is wrong with a plan; empty if nothing is.

@@ -204,7 +204,8 @@ func (b *budget) guards(m desired.Candidate) bool {
 // place.
 func (b *budget) limit(m desired.Candidate) int {
 	moved, standIns := 0, b.state.StandIns
-	if m.Replica.OutOfService() || standIns > 0 && b.pods-b.surge-b.moves <= b.snap.Limits.Replicas+standIns {
+	leavesPlace := standIns > 0 && b.pods-b.surge-b.moves <= b.snap.Limits.Replicas+standIns
+	if m.Replica.OutOfService() || leavesPlace {
 		moved = b.moves + 1
 	}
 	return b.state.GuardLimit(b.snap, b.pods, b.surge, moved)

@@ -38,11 +38,11 @@ func Plan(snap *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan
 
 // moveDue makes moves in order as long as the budget lasts. A pod that cannot move takes no turn of those that can.
 func (v *mover) moveDue(w *desired.State) {
-	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	back, left := v.budget.tooMany()
-	due[v.snap.Update.Name] += len(back)
+	w.SendBack(v.snap, back)
 	v.plan.Wake(left)
-	movable := v.vetted(append(slices.Clone(w.Candidates), back...))
+	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
+	movable := v.vetted(slices.Clone(w.Candidates))
 	v.domains = newDomains(v.snap, w, movable)
 	for _, c := range inOrder(v.snap, movable, v.domains) {
 		revision := c.Replica.Revision

@@ -35,25 +35,32 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 // there, as after limits were lowered, or because they were surge and keep members from coming since the set was scaled up. It returns only
 // pods that have not become ready there for a while, and none if one is ready. The next one does after left; zero if time alone changes
 // nothing.
-func (b *budget) tooMany() (back []desired.Candidate, left time.Duration) {
-	over := b.unavailable[b.snap.Update.Name] - b.state.GuardLimit(b.snap, b.pods, b.surge, 0)
+func (b *budget) tooMany() (back []*snapshot.Replica, left time.Duration) {
 	if !b.state.Protects() || !b.guardYieldsAt.IsZero() {
 		return nil, 0
 	}
+	var prepared, others []*snapshot.Replica
 	for r := range b.snap.Unsteady() {
-		if r.Revision != b.snap.Update.Name || !r.Active() {
-			continue
-		}
-		if r.Ready {
+		switch {
+		case r.Revision != b.snap.Update.Name || !r.Active():
+		case r.Ready:
 			return nil, 0
+		case !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r):
+		case r.PreparesToMove():
+			prepared = append(prepared, r)
+		default:
+			others = append(others, r)
 		}
+	}
+	over := b.unavailable[b.snap.Update.Name] - b.state.GuardLimit(b.snap, b.pods, b.surge, 0)
+	for _, r := range append(prepared, others...) {
 		since, known := b.brokenSince(r)
 		switch wait := since.Add(snapshot.Patience).Sub(b.snap.Now); {
 		case !known, len(back) >= over && !b.blocks(r):
 		case wait > 0:
 			left = action.Sooner(left, wait)
 		default:
-			back = append(back, desired.Candidate{Replica: r, To: b.snap.Current.Name})
+			back = append(back, r)
 		}
 	}
 	return back, left
@@ -65,11 +72,12 @@ func (b *budget) blocks(r *snapshot.Replica) bool {
 	return r.MadeForSurge && b.state.Missing > 0 && b.state.Blocks(b.snap, r.Ordinal)
 }
 
-// brokenSince returns since when a member has not become ready at its revision; false if it was, waits for a hook, or is to go in any case.
+// brokenSince returns since when a broken pod has not become ready at its revision; false if it was, or waits for a hook. A pod that is
+// prepared to move has been broken for long enough.
 func (b *budget) brokenSince(r *snapshot.Replica) (since time.Time, known bool) {
 	switch {
-	case !r.Broken() || r.Surge || r.ToReplace() || b.state.Goes(r):
-		return time.Time{}, false
+	case r.PreparesToMove():
+		return time.Time{}, true
 	case r.Restarting:
 		return b.restartingSince(r), true
 	default:

@@ -85,12 +85,16 @@ func (s *State) watch(snap *snapshot.Set) {
 // Protects reports whether the current revision stands in for the update revision, because no pod of that is available.
 func (g *guard) Protects() bool { return !g.works }
 
-// leaveOutMoving leaves the pods out that are to move in a set with random names. Unavailable ones move first.
+// leaveOutMoving leaves out the pods that are to move in a set with random names. Of the update revision, as many stay as are not too many:
+// unavailable ones move first. Of others none counts, or broken pods that move in opposite directions would wait for each other.
 func (s *State) leaveOutMoving(snap *snapshot.Set) {
 	if snap.Ordinal() {
 		return
 	}
 	for revision, excess := range s.Excess {
+		if revision != snap.Update.Name {
+			excess = s.Unavailable[revision]
+		}
 		s.Unavailable[revision] = max(0, s.Unavailable[revision]-excess)
 	}
 }

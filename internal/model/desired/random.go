@@ -24,13 +24,12 @@ func random(snap *snapshot.Set) *State {
 	s.due = misplaced + named
 	s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, s.due)
 	useful, spent := s.countSurge()
-	standIns := StandIns(snap)
-	s.StandIns = standIns
-	needed := min(standIns, max(0, snap.Limits.Replicas-snap.Limits.MaxUnavailable)) // of the others no pod is left to move
-	s.Missing = max(0, snap.Limits.Replicas+standIns-s.pods.active-s.pods.held)
-	above := useful + spent + max(standIns, s.pods.active+s.pods.held-snap.Limits.Replicas)
+	s.StandIns = StandIns(snap)
+	needed := min(s.StandIns, max(0, snap.Limits.Replicas-snap.Limits.MaxUnavailable)) // of the others no pod is left to move
+	s.Missing = max(0, snap.Limits.Replicas+s.StandIns-s.pods.active-s.pods.held)
+	above := useful + spent + max(s.StandIns, s.pods.active+s.pods.held-snap.Limits.Replicas)
 	surge := min(s.Surge, max(0, misplaced-s.broken())+named) - above
-	unneeded := standIns - needed
+	unneeded := s.StandIns - needed
 	if !snap.GivesBack() {
 		needed = max(needed, s.Surge-useful)
 	}

@@ -14,6 +14,8 @@
 package desired
 
 import (
+	"slices"
+
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -91,6 +93,22 @@ func (s *State) send(r *snapshot.Replica) {
 	}
 	s.goes[r] = true
 	s.Going = append(s.Going, r)
+}
+
+// SendBack adds pods of the update revision to those that must move, to the current revision.
+func (s *State) SendBack(snap *snapshot.Set, back []*snapshot.Replica) {
+	if len(back) == 0 {
+		return
+	}
+	for _, r := range back {
+		s.Excess[r.Revision]++
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: snap.Current.Name})
+	}
+	order := make(map[*snapshot.Replica]int, len(snap.Replicas))
+	for i := range snap.Replicas {
+		order[&snap.Replicas[i]] = i
+	}
+	slices.SortFunc(s.Candidates, func(a, b Candidate) int { return order[a.Replica] - order[b.Replica] })
 }
 
 // Moving returns how many pods stay and are to change their revision.

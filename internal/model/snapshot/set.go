@@ -262,6 +262,11 @@ func (r *Replica) ServesUnproven() bool {
 // out of service.
 func (r *Replica) OutOfService() bool { return r.Broken() || r.Active() && r.Updating }
 
+// PreparesToMove reports whether a pod may be waiting for a lifecycle hook to be moved to another revision.
+func (r *Replica) PreparesToMove() bool {
+	return r.State == v1beta1.LifecyclePreparingUpdate || r.State == v1beta1.LifecyclePreparingDelete
+}
+
 // UnavailableSince returns since when a pod that is not available has been ready, or not ready.
 func (r *Replica) UnavailableSince() time.Time {
 	if r.Ready {
