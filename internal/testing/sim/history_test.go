@@ -699,6 +699,27 @@ func TestHistoriesAgain(t *testing.T) {
 		{"cordon\nreplicas 1\nsettle\nimage app:v2\nsettle\nreplicas 0\nrewind 16", 1},
 		// A revision misses its deadline by the clock of a manager, which is behind.
 		{"replicas 1\nonDeadline Rollback\nmaxUnavailable 1\npolicy InPlaceIfPossible\nsettle\nskew -20s\nimage app:broken\nsettle", 1},
+		// A user names an updated pod in a pause, and it is replaced at its own revision beside surge that starts.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"podsToDelete b c d\nbusy 30s\npaused true\nmaxSurge 1%", 0},
+		// A pod is moved in place, and the same plan deletes the surge that counts against that.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy InPlaceIfPossible\n" +
+			"hook preNormal 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npolicy InPlaceOnly\nsettle", 886863},
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy Recreate\n" +
+			"hook preNormal 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nstart 2\nsettle\nreplicas 2\nmemory 128Mi\nsettle\nstart 1\nsettle", 195},
+		// Surge at a revision that is not wanted any more goes, and is no member that moves.
+		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"maxSurge 50%\nrewrite pods app-\ncordon\nimage app:v4-mirror\nforget-claims\nlose a\nsettle", 10},
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"maxSurge 50%\nimage app:quorum\npodsToDelete a b\nimage app:v2-again\nmaxSurge 3\nlose c\ncordon\nreplicas 6\nsettle", 83},
+		// Pods have a revision that is lost, and its template was recorded again under another name.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"api-default\ndomains zone 2\nforget\nmislabel a\nsettle\nsettle", 1090},
+		// A policy has taken the current revision from the set, so that lost pods come at that of the spec.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"rewrite revision owner-\nreplicas 6\ngarble-revisions\nsettle", 98895},
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"rewrite revision owner-\nenv A=2\nsettle\nenv A=1\nreplicas 6\nsettle", 16},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -177,8 +177,12 @@ func (w *World) work(ctx context.Context, m *Manager) error {
 		Born:    m.born,
 	})
 	err := m.work(w.Film.withLog(ctx), &w.hung)
+	crashed := errors.Is(err, simulator.ErrCrashed)
+	if crashed {
+		w.checker.Crash()
+	}
 	w.checker.End()
-	if errors.Is(err, simulator.ErrCrashed) {
+	if crashed {
 		w.Film.note(m.Name, "crashes")
 		w.start(ctx, m, w.Store.Version())
 		return nil

@@ -73,6 +73,8 @@ type Checker struct {
 	servedAt, againAt, beforeAt time.Time
 	// places is whose place each pod takes, as far as failure domains go.
 	places places
+	// outline is what the running reconcile has done.
+	outline outline
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
 	// otherwise, if not nil, yields the reconciles in which a write may have been decided, apart from the running one.
@@ -108,6 +110,7 @@ func NewChecker(cluster *Cluster) *Checker {
 		done:    make(map[string]done),
 		entered: newEntries(),
 		places:  newPlaces(),
+		outline: newOutline(),
 
 		sent:       make(map[attempt]time.Time),
 		unanswered: make(map[int64]time.Time),
@@ -134,6 +137,7 @@ func (c *Checker) Begin(r *Reconcile) {
 
 // End notes that the reconcile has ended.
 func (c *Checker) End() {
+	c.settle()
 	clear(c.silent)
 	c.creates.end(c.reconcile.Manager)
 	c.reconcile, c.active = nil, 0
@@ -176,8 +180,6 @@ func rules() []rule {
 		{"I13 deletion", leavesDeletingSets},
 		{"I10, I11 bounded writes", writesLittle},
 		{"I15 bounded growth", staysSmall},
-		{"guard", guardsMoves},
-		{"guard of new pods", keepsTheGood},
 		{"domains", oneDomainAtATime},
 		{"drain", keepsWhereNothingStays},
 		{"hooks", waitsForHooks},
@@ -186,6 +188,14 @@ func rules() []rule {
 		{"I9 soak", soaksInSilence},
 		{"I12 steps", readyWhenDone},
 		{"I12 ready", readyInPlace},
+	}
+}
+
+// rulesOfPlans returns the invariants that a single write can break, unless the rest of its plan shows that it is right.
+func rulesOfPlans() []rule {
+	return []rule{
+		{"guard", guardsMoves},
+		{"guard of new pods", keepsTheGood},
 	}
 }
 
@@ -229,9 +239,10 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	defer c.entered.see(e, v.now)
 	for _, r := range rules() {
 		if wrong := r.judge(v); wrong != "" && c.Violation == nil && !c.holds(r, e) {
-			c.Violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
+			c.breaks(r, e, wrong)
 		}
 	}
+	c.outline.doubt(v)
 }
 
 // elsewhere reports whether the running reconcile is of another set.
@@ -302,6 +313,7 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 		}
 		return
 	}
+	c.outline.note(w)
 	delete(c.lost, attemptOf(w))
 	if lost := (*url.Error)(nil); errors.As(err, &lost) {
 		c.lost[attemptOf(w)] = lost.Error()

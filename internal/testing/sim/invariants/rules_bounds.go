@@ -228,10 +228,13 @@ func noteBytes(obj client.Object) int {
 }
 
 // runsSpec reports whether a pod runs the template in the spec, as far as that is known. Two revisions of one version differ in
-// a default of a newer API server.
+// a default of a newer API server. Nothing says what a pod of a lost revision runs, unless that of the spec is lost too.
 func (v *verdict) runsSpec(pod *corev1.Pod) bool {
 	template := v.world.TemplateOf(pod.Labels[v1beta1.RevisionLabel])
-	return template == nil || equality.Semantic.DeepEqual(template, &v.set.Spec.Template)
+	if template == nil {
+		return !v.world.records(&v.set.Spec.Template)
+	}
+	return equality.Semantic.DeepEqual(template, &v.set.Spec.Template)
 }
 
 // guardsMoves checks the guard: while the allowed number of pods at the update revision is unavailable, no other pod is
@@ -242,30 +245,27 @@ func guardsMoves(v *verdict) string {
 	}
 	l, active := v.world.Limits(v.set), v.count(IsActive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	placed := active
-	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
-		placed -= v.count(v.surges)
-	}
-	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, placed+v.replacedNow() <= l.Replicas) {
+	if placed := active - v.count(v.surges) + v.replacedNow(); l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, placed <= l.Replicas) {
 		return ""
 	}
-	surge, broken := v.count(isSurge), v.brokenAt(update, l)
+	away := v.count(v.sentAway)
+	surge, broken := v.count(isSurge)-away, v.brokenAt(update, l, func(*corev1.Pod) bool { return true })
 	l.maxSurge = max(l.maxSurge, surge) // marked pods go again, also those that a user marked
-	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
+	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-away-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
 }
 
-// brokenAt counts the unavailable pods of a version that stay, without the pod of the write.
-func (v *verdict) brokenAt(version string, l Limits) int {
+// brokenAt counts the unavailable pods of a version that stay and that fulfill a condition, without the pod of the write.
+func (v *verdict) brokenAt(version string, l Limits, counts func(*corev1.Pod) bool) int {
 	surge := v.count(isSurge)
 	goes := func(pod *corev1.Pod) bool { // as the same plan may have it
-		return isSurge(pod) && (surge > l.maxSurge || v.outside(pod) && v.reserved(v.ordinalByName(pod)))
+		return isSurge(pod) && (surge > l.maxSurge || v.sentAway(pod) || v.outside(pod) && v.reserved(v.ordinalByName(pod)))
 	}
 	broken := func(pod *corev1.Pod) bool {
 		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && !v.isAvailable(pod) && v.runsSpec(pod) &&
-			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
+			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)] && counts(pod)
 	}
 	return v.count(broken) - v.going(broken)
 }
@@ -284,18 +284,17 @@ func keepsTheGood(v *verdict) string {
 	if v.sawProven(v.New.GetLabels()[v1beta1.RevisionLabel]) {
 		return ""
 	}
-	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)
-	if current == nil || v.world.VersionOf(current) == update || v.world.Version(apiserver.MustBe[*corev1.Pod](v.New)) != update {
+	update, current, created := v.world.VersionOf(&v.set.Spec.Template), v.world.currentTemplate(v.set), apiserver.MustBe[*corev1.Pod](v.New)
+	if current == nil || v.world.VersionOf(current) == update || v.world.Version(created) != update || v.wasThere(update, created) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	others := v.count(func(pod *corev1.Pod) bool {
-		// Those that a hook let go on were judged when they were prepared, those below the partition go back, and of those at another
-		// revision whose template is lost the version is not known. The plan was made before the answer to a write showed another version.
-		counts := !v.changed(pod) && !v.belowPartition(pod, l) && !v.isStrayOf(pod, v.New) && v.wasCachedAt(pod, update)
-		return v.stays(pod) && v.world.Version(pod) == update && !counts && !v.isAvailable(pod)
-	})
-	if broken, limit := v.brokenAt(update, l)-others, max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
+	counts := func(pod *corev1.Pod) bool {
+		// Those that a hook let go on were judged when they were prepared, and those below the partition go back. The plan was made before
+		// the answer to a write showed another version.
+		return !v.changed(pod) && !v.belowPartition(pod, l) && v.wasCachedAt(pod, update)
+	}
+	if broken, limit := v.brokenAt(update, l, counts), max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
 		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
 	}
 	return ""
@@ -360,7 +359,7 @@ func (v *verdict) movesSilently() bool {
 }
 
 // movesTo reports whether the write moves a pod to a version, or prepares it for that. It does if it changes the pod's images,
-// or deletes a pod of another version that is neither specified nor surplus, nor given up. A prepared pod was judged when it was prepared.
+// or deletes a pod of another version that is neither specified nor surplus or surge, nor given up. A prepared pod was judged when it was prepared.
 func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	pod := v.pod()
 	if pod == nil || v.prepared(pod) {
@@ -369,7 +368,7 @@ func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	deletes := v.deletesPod() || v.prepares(v1beta1.LifecyclePreparingDelete)
 	switch u, changes := v.update(); {
 	case deletes:
-		return deleteMoves && IsActive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod) && !v.givenUp(pod)
+		return deleteMoves && IsActive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod) && !v.surges(pod) && !v.givenUp(pod)
 	case !changes, v.world.Version(u.before) == version:
 		return false
 	default:

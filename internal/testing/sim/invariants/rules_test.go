@@ -534,10 +534,11 @@ func breaches() map[string]breach {
 func TestEveryRuleCanFail(t *testing.T) {
 	t.Parallel()
 	all := breaches()
-	if len(all) != len(rules()) {
-		t.Errorf("%d writes for %d rules", len(all), len(rules()))
+	every := slices.Concat(rules(), rulesOfPlans())
+	if len(all) != len(every) {
+		t.Errorf("%d writes for %d rules", len(all), len(every))
 	}
-	for _, r := range rules() {
+	for _, r := range every {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			b, ok := all[r.name]
@@ -546,8 +547,50 @@ func TestEveryRuleCanFail(t *testing.T) {
 			}
 			c := newCourt(t, b.edit)
 			b.do(c)
+			c.checker.End()
 			if err := c.checker.Violation; err == nil || !strings.HasPrefix(err.Error(), r.name+" broken") {
 				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
+// TestAPlanIsJudgedAsAWhole moves a broken pod while two surge pods are not available, and deletes some of these later in the same plan.
+func TestAPlanIsJudgedAsAWhole(t *testing.T) {
+	t.Parallel()
+	end := func(c *court) { c.checker.End() }
+	for name, tc := range map[string]struct {
+		deletes int
+		end     func(*court)
+		broken  bool
+	}{
+		"no surge goes":         {0, end, true},
+		"one surge pod goes":    {1, end, true},
+		"both go":               {2, end, false},
+		"nobody knows who goes": {0, func(c *court) { c.checker.Crash(); c.checker.End() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(s *v1beta1.RollSet) {
+				rolling(s)
+				s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, s.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(0)), new(intstr.FromInt32(2))
+			})
+			c.ready(c.pod("web-a", "v1"))
+			c.ready(c.pod("web-b", "v1"))
+			moved := c.create(c.pod("web-c", "v1"))
+			var surge []client.Object
+			for _, name := range []string{"web-d", "web-e"} {
+				pod := c.pod(name, "v2")
+				pod.Labels[v1beta1.SurgeLabel] = "true"
+				surge = append(surge, c.create(pod))
+			}
+			c.begin()
+			c.deletes(moved)
+			for _, pod := range surge[:tc.deletes] {
+				c.deletes(pod)
+			}
+			if tc.end(c); (c.checker.Violation != nil) != tc.broken {
+				t.Errorf("violation: %v", c.checker.Violation)
 			}
 		})
 	}

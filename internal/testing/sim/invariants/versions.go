@@ -23,6 +23,17 @@ func (c *Cluster) TemplateOf(revision string) *corev1.PodTemplateSpec {
 	return c.templateIn(c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: revision}))
 }
 
+// records reports whether a revision has a template.
+func (c *Cluster) records(template *corev1.PodTemplateSpec) bool {
+	version := c.VersionOf(template)
+	for r := range apiserver.Each[*appsv1.ControllerRevision](c.Store) {
+		if other := c.templateIn(r); other != nil && c.VersionOf(other) == version {
+			return true
+		}
+	}
+	return false
+}
+
 // currentTemplate returns the template in the current revision of a set; nil if that cannot be read or is not the set's: a deleted set may
 // have left it behind, or a policy may have taken it away.
 func (c *Cluster) currentTemplate(set *v1beta1.RollSet) *corev1.PodTemplateSpec {
@@ -140,10 +151,4 @@ func (v *verdict) knewAt(pod *corev1.Pod, revision string) bool {
 func (v *verdict) isStray(pod *corev1.Pod) bool {
 	version := v.world.Version(pod)
 	return version != v.world.VersionNamed(v.set.Status.CurrentRevision) && version != v.world.VersionOf(&v.set.Spec.Template)
-}
-
-// isStrayOf reports whether a pod is at another revision than a new one, and nothing says which template that has.
-func (v *verdict) isStrayOf(pod *corev1.Pod, created client.Object) bool {
-	name := pod.Labels[v1beta1.RevisionLabel]
-	return name != created.GetLabels()[v1beta1.RevisionLabel] && v.world.TemplateOf(name) == nil
 }
