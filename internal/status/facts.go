@@ -43,9 +43,8 @@ type facts struct {
 
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
-	// outdated is how many active pods are not at the update revision, moving how many will change their revision, and going how many
-	// are to be deleted.
-	outdated, moving, going int
+	// outdated is how many active pods are not at the update revision, and moving how many will change their revision.
+	outdated, moving int
 	// proven is true if the update revision is proven now, settled if nothing is waited for. Pods that merely terminate are not.
 	proven, settled bool
 }
@@ -62,7 +61,7 @@ func gather(in *Input) *facts {
 	f.outdated = f.total.active - f.revision(in.Snap.Update.Name).active
 	if in.Invalid == "" && (f.outdated > 0 || in.Snap.Rejected || f.total.active > in.Snap.Limits.Replicas) {
 		w := desired.Of(in.Snap)
-		f.excess, f.moving, f.going = w.Excess, w.Moving(), len(w.Going)
+		f.excess, f.moving = w.Excess, w.Moving()
 	}
 	f.proven = in.Invalid == "" && in.Snap.Proves() && !in.Plan.Moves()
 	f.settled = in.Invalid == "" && !in.Deleting && f.everyPodIsFine()
@@ -180,12 +179,10 @@ func (f *facts) target() string {
 	return f.snap.Update.Name
 }
 
-// everyPodIsFine reports whether the wanted number of pods exists, where they belong, and all are available. Surge pods stay
-// during a pause, but for those with an ordinal.
+// everyPodIsFine reports whether the wanted number of pods exists, where they belong, and all are available.
 func (f *facts) everyPodIsFine() bool {
-	active, wanted := f.total.active, f.snap.Limits.Replicas
-	enough := active == wanted && f.surge == 0 || f.snap.Paused() && !f.snap.Ordinal() && f.going == 0 && active-f.surge >= wanted
-	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == active
+	active := f.total.active
+	return active == f.snap.Limits.Replicas && f.surge == 0 && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == active
 }
 
 // newGeneration reports whether the spec was edited since the last status.

@@ -277,6 +277,14 @@ func TestConditions(t *testing.T) {
 				Available=True MinimumPodsAvailable: 3 pods available, 2 wanted, at least 1 needed
 				Progressing=Unknown Paused: paused; 1 of 3 pods updated`,
 		},
+		"paused beside surge for a pod that a user named": {
+			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+@ b:v1+ c:v1+",
+			want: `
+				Ready=False Paused: paused; 0 of 3 pods updated
+				Available=True MinimumPodsAvailable: 3 pods available, 2 wanted, at least 1 needed
+				Progressing=Unknown Paused: paused; 0 of 3 pods updated`,
+			wantBlocking: "pause",
+		},
 		"OnDelete": {
 			config: "random R=2 ondelete v1>v2", state: "a:v1+ b:v2+",
 			want: `

@@ -702,6 +702,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A user names an updated pod in a pause, and it is replaced at its own revision beside surge that starts.
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"podsToDelete b c d\nbusy 30s\npaused true\nmaxSurge 1%", 0},
+		// A pod that is to be replaced in a pause cannot be deleted, and surge stays beside it.
+		{"replicas 3\nhistory 0\non-drain Replace\nsettle\ncordon-node a\nmaxSurge 2\nrefuse any a invalid\npaused true\nsettle", 74},
 		// A pod is moved in place, and the same plan deletes the surge that counts against that.
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy InPlaceIfPossible\n" +
 			"hook preNormal 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npolicy InPlaceOnly\nsettle", 886863},
