@@ -709,7 +709,7 @@ func TestHistoriesAgain(t *testing.T) {
 			"hook preNormal 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npolicy InPlaceOnly\nsettle", 886863},
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy Recreate\n" +
 			"hook preNormal 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nstart 2\nsettle\nreplicas 2\nmemory 128Mi\nsettle\nstart 1\nsettle", 195},
-		// Surge at a revision that is not wanted any more goes, and is no member that moves.
+		// Surge at a revision that is no longer wanted goes, and is no member that moves.
 		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"maxSurge 50%\nrewrite pods app-\ncordon\nimage app:v4-mirror\nforget-claims\nlose a\nsettle", 10},
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
