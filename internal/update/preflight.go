@@ -14,12 +14,14 @@ import (
 
 // vetted returns the candidates that may move: the API server is known to accept their new revision, and refused no write of
 // theirs a moment ago. The others are held, and the server is asked. Its last answer counts more than pods that it accepted
-// before. A missing answer is no reason to put a pod back into service that is out of it for the move. The slice is reused.
+// before. While it fails, a pod of unknown origin is held: it may be what a policy made of a pod of that revision, and its successor
+// would be the same. A missing answer is no reason to put a pod back into service that is out of it for the move. The slice is reused.
 func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 	snap, p := v.snap, v.plan
 	accepted := acceptedRevisions(snap)
 	asked := map[string]bool{}
 	return slices.DeleteFunc(candidates, func(m desired.Candidate) bool {
+		unknown := snap.Known[m.Replica.Revision].Template == nil
 		if k, unmovable := snap.Unmovable(m.Replica.Pod); unmovable {
 			p.LeaveAside(snap, k, m.Replica.Pod.Name)
 			return true
@@ -27,9 +29,9 @@ func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 		answer, known := snap.Preflights[m.To]
 		var why string
 		switch {
-		case known && answer.Unclear() && !snap.Rolling() && snap.Known[m.Replica.Revision].Template == nil: // an edit is there to replace it
+		case known && answer.Unclear() && !snap.Rolling() && unknown: // an edit is there to replace it
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
-		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses():
+		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses() && !(unknown && answer.Failed):
 			return false
 		default:
 			why = unvetted(m.To, answer)

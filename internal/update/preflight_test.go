@@ -70,6 +70,11 @@ func TestPreflight(t *testing.T) {
 			want:     "hold web-a and 2 more: the API server cannot judge pods of revision v2: timed out",
 			wantWake: time.Second,
 		},
+		"and a broken pod of unknown origin may be what the template gives": {
+			state: "a:v9. b:v2+ c:v2+", answer: &snapshot.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
+			want:     "hold web-a: the API server cannot judge pods of revision v2: timed out",
+			wantWake: time.Second,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
