@@ -203,12 +203,12 @@ func (f obstacles) refusal() blocker {
 }
 
 // holdOfItsOwn returns the first hold of the plan that is not about what other pods have spent, or must do first. Why an old pod is
-// still there says more than that new ones wait for it.
+// still there says more than that new ones wait for it, and what a named pod waits for says more than that others are paused.
 func (f obstacles) holdOfItsOwn() (b blocker) {
 	for i := range f.in.Plan.Held {
 		switch h := &f.in.Plan.Held[i]; h.Kind {
 		case action.HeldByBudget, action.HeldByGuard, action.HeldByDomain, action.HeldByOrder:
-		case action.HeldByOldPods:
+		case action.HeldByOldPods, action.HeldByPause:
 			b = f.held(h)
 		default:
 			return f.held(h)
