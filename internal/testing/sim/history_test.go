@@ -722,6 +722,9 @@ func TestHistoriesAgain(t *testing.T) {
 			"rewrite revision owner-\nreplicas 6\ngarble-revisions\nsettle", 98895},
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"rewrite revision owner-\nenv A=2\nsettle\nenv A=1\nreplicas 6\nsettle", 16},
+		// A fault of chance meets the first delete of a pod, whose hook it need not wait for, after a policy has ended.
+		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c\nimage app:v2\nrun 2s\nrefuse delete pods forbidden\n" +
+			"run 2m\nsettle\npermit\nsettle", 174},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

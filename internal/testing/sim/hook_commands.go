@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -98,12 +99,10 @@ const hookSlack = 5*time.Minute + 30*time.Second
 // waitsAtAll finds every wait wrong, which is right for a settled set.
 func waitsAtAll(*corev1.Pod, *v1beta1.LifecycleHook) bool { return true }
 
-// waitsForLong finds a wait wrong that is much longer than the limit of the hook, since the script last did something.
+// waitsForLong finds a wait wrong that is much longer than the limit of the hook, since the script last did something, and since a
+// fault of chance last met a write to the pod.
 func (w *World) waitsForLong(pod *corev1.Pod, hook *v1beta1.LifecycleHook) bool {
-	since := w.checker.Entered(pod.UID)
-	if w.acted.After(since) {
-		since = w.acted
-	}
+	since := slices.MaxFunc([]time.Time{w.checker.Entered(pod.UID), w.checker.FailedByChance(apiserver.KeyOf(pod)), w.acted}, time.Time.Compare)
 	return w.Now().Sub(since) > time.Duration(*hook.TimeoutSeconds)*time.Second+hookSlack
 }
 

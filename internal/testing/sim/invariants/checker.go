@@ -325,6 +325,9 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 			c.sent[attemptOf(w)] = c.world.now()
 		}
 	}
+	if err != nil && strings.Contains(err.Error(), "sim: ") {
+		c.entered.failed[w.Key] = c.world.now()
+	}
 	c.creates.note(w, err)
 	if wrong := cmp.Or(c.bounds.try(w, err, c.world.now()), c.again(w, err)); wrong != "" && c.Violation == nil {
 		c.Violation = errors.New(wrong)

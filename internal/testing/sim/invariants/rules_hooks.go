@@ -21,14 +21,21 @@ type entries struct {
 	sent map[attempt]time.Time
 	// back holds the generation of the set at which a pod went back to Normal while it was out of service for an update.
 	back map[types.UID]int64
+	// failed is when a fault of chance last kept a manager from writing a pod.
+	failed map[apiserver.Key]time.Time
 }
 
 func newEntries() entries {
-	return entries{since: make(map[types.UID]time.Time), sent: make(map[attempt]time.Time), back: make(map[types.UID]int64)}
+	return entries{
+		since: make(map[types.UID]time.Time), sent: make(map[attempt]time.Time), back: make(map[types.UID]int64), failed: make(map[apiserver.Key]time.Time),
+	}
 }
 
 // Entered returns since when a pod has been in its lifecycle state.
 func (c *Checker) Entered(pod types.UID) time.Time { return c.entered.since[pod] }
+
+// FailedByChance returns when a fault of chance last kept a manager from writing a pod. The next try waits as after a refusal.
+func (c *Checker) FailedByChance(pod apiserver.Key) time.Time { return c.entered.failed[pod] }
 
 // see records that a pod enters a state. Now is the time at which that was decided.
 func (n entries) see(e *apiserver.Entry, now time.Time) {
