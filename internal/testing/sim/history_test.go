@@ -725,6 +725,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A fault of chance meets the first delete of a pod, whose hook it need not wait for, after a policy has ended.
 		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c\nimage app:v2\nrun 2s\nrefuse delete pods forbidden\n" +
 			"run 2m\nsettle\npermit\nsettle", 174},
+		// The clock of a manager is set ahead while it waits to label a claim once more.
+		{"replicas 3\nclaims data\nrewrite claims apps.rollset.dev/set-\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 1 Hold\nmark a b c 0 1 2\n" +
+			"image app:v2\nrun 2s\nclaims data\nskew 1s\nclaims data\nsettle", 0},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

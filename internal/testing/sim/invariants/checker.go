@@ -353,12 +353,13 @@ func (c *Checker) observeMisfit(e *apiserver.Entry) {
 	}
 }
 
-// Rewritten judges a write that admission changed: the manager must notice, and not try it again and again.
+// Rewritten judges a write that admission changed: the manager must notice, and not try it again and again. It waits by its own clock,
+// which may be set meanwhile.
 func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
 	if c.elsewhere() {
 		return
 	}
-	wrong := c.bounds.rewrite(w, c.generation(), c.world.now())
+	wrong := c.bounds.rewrite(w, c.generation(), c.reconcile.Clock.Now())
 	if w.Verb == apiserver.Create && c.world.Misfits[answer.GetUID()] {
 		wrong = c.bounds.misfit(c.world.now())
 	}
