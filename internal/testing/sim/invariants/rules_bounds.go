@@ -249,7 +249,7 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	away := v.count(v.sentAway)
-	surge, broken := v.count(isSurge)-away, v.brokenAt(update, l, func(*corev1.Pod) bool { return true })
+	surge, broken := v.count(isSurge)-away, v.brokenAt(update, func(*corev1.Pod) bool { return true })
 	l.maxSurge = max(l.maxSurge, surge) // marked pods go again, also those that a user marked
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-away-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
@@ -258,10 +258,9 @@ func guardsMoves(v *verdict) string {
 }
 
 // brokenAt counts the unavailable pods of a version that stay and that fulfill a condition, without the pod of the write.
-func (v *verdict) brokenAt(version string, l Limits, counts func(*corev1.Pod) bool) int {
-	surge := v.count(isSurge)
-	goes := func(pod *corev1.Pod) bool { // as the same plan may have it
-		return isSurge(pod) && (surge > l.maxSurge || v.sentAway(pod) || v.outside(pod) && v.reserved(v.ordinalByName(pod)))
+func (v *verdict) brokenAt(version string, counts func(*corev1.Pod) bool) int {
+	goes := func(pod *corev1.Pod) bool {
+		return v.sentAway(pod) || isSurge(pod) && v.outside(pod) && v.reserved(v.ordinalByName(pod))
 	}
 	broken := func(pod *corev1.Pod) bool {
 		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && !v.isAvailable(pod) && v.runsSpec(pod) &&
@@ -294,7 +293,7 @@ func keepsTheGood(v *verdict) string {
 		// the answer to a write showed another version.
 		return !v.changed(pod) && !v.belowPartition(pod, l) && v.wasCachedAt(pod, update)
 	}
-	if broken, limit := v.brokenAt(update, l, counts), max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
+	if broken, limit := v.brokenAt(update, counts), max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
 		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
 	}
 	return ""
