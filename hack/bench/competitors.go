@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,16 +147,7 @@ func startManager(ctx context.Context, b *bed) (process, error) {
 }
 
 func (p managerProcess) Metrics(ctx context.Context) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Process.Metrics, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	return io.ReadAll(response.Body)
+	return read(ctx, p.Process.Metrics)
 }
 
 // minimalProcess is this program again, as the minimal client.

@@ -17,27 +17,27 @@ func collect(ctx context.Context, p process) error {
 		return fmt.Errorf("%T serves no profiles", p)
 	}
 	for range 2 {
-		if _, err := readProfile(ctx, m.Profiles+"heap?gc=1"); err != nil {
+		if _, err := read(ctx, m.Profiles+"heap?gc=1"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readProfile returns the profile at a URL.
-func readProfile(ctx context.Context, url string) ([]byte, error) {
+// read returns what the manager serves at a URL.
+func read(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("profile the manager: %w", err)
+		return nil, fmt.Errorf("ask the manager: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	profile, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("profile the manager: %s (%w)", response.Status, err)
+		return nil, fmt.Errorf("ask the manager: %s (%w)", response.Status, err)
 	}
-	return profile, nil
+	return body, nil
 }

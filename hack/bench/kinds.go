@@ -143,7 +143,15 @@ func (w wish) statefulSet() (client.Object, error) {
 	}, nil
 }
 
-func (w wish) rollSet() (client.Object, error) {
+func (w wish) rollSet() (client.Object, error) { return w.newRollSet(), nil }
+
+func (w wish) ordinalRollSet() (client.Object, error) {
+	set := w.newRollSet()
+	set.Spec.PodIdentity, set.Spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
+	return set, nil
+}
+
+func (w wish) newRollSet() *v1beta1.RollSet {
 	set := &v1beta1.RollSet{
 		ObjectMeta: w.meta(),
 		Spec: v1beta1.RollSetSpec{
@@ -154,13 +162,5 @@ func (w wish) rollSet() (client.Object, error) {
 	if w.inPlace {
 		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePod
 	}
-	return set, nil
-}
-
-func (w wish) ordinalRollSet() (client.Object, error) {
-	object, err := w.rollSet()
-	if set, ok := object.(*v1beta1.RollSet); ok {
-		set.Spec.PodIdentity, set.Spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
-	}
-	return object, err
+	return set
 }

@@ -101,13 +101,7 @@ func (b *bed) newRollSetsIn(ctx context.Context, namespace string, w wish, count
 		w.name = types.NamespacedName{Namespace: namespace, Name: "set-" + strconv.Itoa(i)}
 		s.wishes = append(s.wishes, w)
 	}
-	return s, s.each(ctx, func(ctx context.Context, w *wish) error {
-		object, err := w.rollSet()
-		if err != nil {
-			return err
-		}
-		return b.objects.Create(ctx, object)
-	})
+	return s, s.each(ctx, func(ctx context.Context, w *wish) error { return b.objects.Create(ctx, w.newRollSet()) })
 }
 
 func (s *rollSets) each(ctx context.Context, do func(context.Context, *wish) error) error {
@@ -121,16 +115,9 @@ func (s *rollSets) each(ctx context.Context, do func(context.Context, *wish) err
 
 // change patches one set.
 func (s *rollSets) change(ctx context.Context, w *wish, by func(*wish)) error {
-	before, err := w.rollSet()
-	if err != nil {
-		return err
-	}
+	before := w.newRollSet()
 	by(w)
-	after, err := w.rollSet()
-	if err != nil {
-		return err
-	}
-	return s.bed.objects.Patch(ctx, after, client.MergeFrom(before))
+	return s.bed.objects.Patch(ctx, w.newRollSet(), client.MergeFrom(before))
 }
 
 // awaitReady waits until all pods are ready, and then until the status of all sets shows it.

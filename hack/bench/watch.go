@@ -125,17 +125,13 @@ func (w *watcher) await(ctx context.Context, ended <-chan struct{}) error {
 		case <-w.broken:
 			return errors.New("the watch of pods has ended")
 		case <-ctx.Done():
-			return fmt.Errorf("%d pods are as wanted, not %d: %w", w.reached(g), g.count, context.Cause(ctx))
+			w.mu.Lock()
+			now := g.now
+			w.mu.Unlock()
+			return fmt.Errorf("%d pods are as wanted, not %d: %w", now, g.count, context.Cause(ctx))
 		}
 	}
 	return nil
-}
-
-// reached returns how many pods are in the wanted state now.
-func (w *watcher) reached(g *goal) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return g.now
 }
 
 // names returns the names of all pods.

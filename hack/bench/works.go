@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubectl/pkg/util/podutils"
 )
 
 const (
@@ -154,12 +155,7 @@ func inPlaceOnly(w work) work {
 func anyPod(*corev1.Pod) bool { return true }
 
 func isReady(p *corev1.Pod) bool {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
-		}
-	}
-	return false
+	return podutils.IsPodReady(p) && p.DeletionTimestamp == nil
 }
 
 func runs(image string) func(*corev1.Pod) bool {

@@ -11,12 +11,12 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 const protobuf = "application/vnd.kubernetes.protobuf"
@@ -40,7 +40,7 @@ func Run(ctx context.Context, config *rest.Config, workers int, ready func()) er
 		return fmt.Errorf("make client: %w", err)
 	}
 	c := &client{api: api, jobs: newJobs(), sets: map[cache.ObjectName]*set{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(api, 0, informers.WithTransform(trim),
+	factory := informers.NewSharedInformerFactoryWithOptions(api, 0, informers.WithTransform(crcache.TransformStripManagedFields()),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = SetLabel }))
 	_, setsErr := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(c.setEvents())
 	_, podsErr := factory.Core().V1().Pods().Informer().AddEventHandler(c.podEvents())
@@ -59,13 +59,6 @@ func Run(ctx context.Context, config *rest.Config, workers int, ready func()) er
 	running.Wait()
 	factory.Shutdown()
 	return nil
-}
-
-func trim(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 func (c *client) setEvents() cache.ResourceEventHandler {
