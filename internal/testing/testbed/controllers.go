@@ -21,7 +21,7 @@ type Controllers struct {
 // requests. Its metrics show when it has started.
 func (c *Cluster) StartControllers(names string) (*Controllers, error) {
 	p := &Controllers{cluster: c}
-	if err := findPorts(&p.port); err != nil {
+	if err := FindPorts(&p.port); err != nil {
 		return nil, err
 	}
 	args := append(controlPlane{c}.controllerManagerArgs(),

@@ -37,7 +37,6 @@ const (
 
 // authority is the cluster's certificate authority. The API server trusts its client certificates.
 type authority struct {
-	dir                                     string
 	cert                                    *x509.Certificate
 	key                                     crypto.Signer
 	certPEM                                 []byte
@@ -47,7 +46,7 @@ type authority struct {
 // newAuthority makes an authority in a folder, and the certificate that all servers share.
 func newAuthority(dir string) (*authority, error) {
 	a := &authority{
-		dir: dir, certFile: filepath.Join(dir, "ca.crt"),
+		certFile:       filepath.Join(dir, "ca.crt"),
 		serverCertFile: filepath.Join(dir, "server.crt"), serverKeyFile: filepath.Join(dir, "server.key"),
 	}
 	template := &x509.Certificate{

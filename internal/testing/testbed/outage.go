@@ -41,7 +41,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	return c.await(ctx, apiServerName, func() error { return probe(ctx, client, "/readyz") })
+	return c.await(ctx, apiServerName, func() error { return probe(ctx, client) })
 }
 
 // restartAfter is how long a component that has ended is left alone.

@@ -159,16 +159,11 @@ func (c *Cluster) ended() error {
 	return nil
 }
 
-func probe(ctx context.Context, client kubernetes.Interface, path string) error {
+// probe asks the API server whether it is ready.
+func probe(ctx context.Context, client kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	return client.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Error()
-}
-
-// probeLocal asks a component other than the API server whether it is ready.
-func probeLocal(ctx context.Context, a *authority, port int) error {
-	_, err := getLocal(ctx, a, port, "/readyz")
-	return err
+	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // getLocal returns what a component other than the API server serves at a path.
@@ -196,13 +191,9 @@ func getLocal(ctx context.Context, a *authority, port int, path string) ([]byte,
 // ports are the TCP ports of the components.
 type ports struct{ etcd, etcdPeer, apiServer, scheduler int }
 
-// freePorts asks the system for free ports. Another process may take one before it is used; then the component ends,
-// and Start returns an error.
-func freePorts() (p ports, err error) {
-	return p, findPorts(&p.etcd, &p.etcdPeer, &p.apiServer, &p.scheduler)
-}
-
-func findPorts(ports ...*int) error {
+// FindPorts asks the system for free ports. Another process may take one before it is used. Then the component ends, and Start
+// returns an error.
+func FindPorts(ports ...*int) error {
 	var listeners []net.Listener // held until all are found: no port twice
 	defer func() {
 		for _, listener := range listeners {

@@ -34,8 +34,6 @@ const startTimeout = time.Minute
 
 // Options describe a cluster. The zero value is a complete cluster with three nodes.
 type Options struct {
-	// BinDir is the folder of the control plane's binaries. Empty: they are found, or built, by package assets.
-	BinDir string
 	// Dir is the folder for the cluster's data, logs and credentials. Empty means a temporary one that Stop removes.
 	Dir string
 	// Nodes is the number of nodes. Zero means 3; less than zero means none.
@@ -49,8 +47,6 @@ type Options struct {
 	WithoutControllerManager bool
 	// Controllers is the value of the controller manager's flag --controllers. Empty means the default.
 	Controllers string
-	// WithoutClaims leaves claims of volumes unbound, and the storage classes out.
-	WithoutClaims bool
 	// Audit has the API server write every request, with user and verb, to the file Cluster.AuditLog.
 	Audit bool
 	// AuditWrites is a user whose writes are in the audit log with what was sent and answered.
@@ -103,15 +99,13 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 
 // prepare finds the binaries and makes folders, ports and credentials.
 func prepare(options Options) (*Cluster, error) {
-	c := &Cluster{BinDir: options.BinDir, dir: options.Dir, options: options, stopNodes: func() {}}
+	c := &Cluster{dir: options.Dir, options: options, stopNodes: func() {}}
 	if c.options.Progress == nil {
 		c.options.Progress = func(string) {}
 	}
 	var err error
-	if c.BinDir == "" {
-		if c.BinDir, err = assets.Find(); err != nil {
-			return nil, fmt.Errorf("find binaries: %w", err)
-		}
+	if c.BinDir, err = assets.Find(); err != nil {
+		return nil, fmt.Errorf("find binaries: %w", err)
 	}
 	if c.dir == "" {
 		c.ownsDir = true
@@ -128,7 +122,7 @@ func prepare(options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) prepareFiles() (err error) {
-	if c.ports, err = freePorts(); err != nil {
+	if err = FindPorts(&c.ports.etcd, &c.ports.etcdPeer, &c.ports.apiServer, &c.ports.scheduler); err != nil {
 		return err
 	}
 	if c.authority, err = newAuthority(c.dir); err != nil {
@@ -158,7 +152,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	if err := c.await(ctx, apiServerName, func() error { return probe(ctx, client, "/readyz") }); err != nil {
+	if err := c.await(ctx, apiServerName, func() error { return probe(ctx, client) }); err != nil {
 		return err
 	}
 	if !c.options.WithoutControllerManager {
@@ -198,8 +192,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	context.AfterFunc(running, func() { _ = log.Close() })
 	running = logr.NewContext(running, logr.FromSlogHandler(slog.NewTextHandler(log, nil)))
 	c.Nodes, err = nodes.Start(running, c.admin, nodes.Options{
-		Count: c.options.Nodes, Model: model,
-		Bind: c.options.WithoutScheduler, Claims: !c.options.WithoutClaims,
+		Count: c.options.Nodes, Model: model, Bind: c.options.WithoutScheduler, Claims: true,
 	})
 	if err != nil {
 		return fmt.Errorf("start nodes: %w", err)
@@ -221,7 +214,10 @@ func (c *Cluster) awaitComponents(ctx context.Context, client kubernetes.Interfa
 	if c.options.WithoutScheduler {
 		return nil
 	}
-	return c.await(ctx, "kube-scheduler", func() error { return probeLocal(ctx, c.authority, c.ports.scheduler) })
+	return c.await(ctx, "kube-scheduler", func() error {
+		_, err := getLocal(ctx, c.authority, c.ports.scheduler, "/readyz")
+		return err
+	})
 }
 
 // RESTConfig is for clients with all rights and no limit of requests.

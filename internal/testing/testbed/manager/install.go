@@ -15,6 +15,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,22 +161,15 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 
 // AwaitServed waits until the API server has established a CRD.
 func AwaitServed(ctx context.Context, c client.Client, name string) error {
-	crd := &unstructured.Unstructured{}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience.For(crdTimeout), true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 			return false, err
 		}
-		var typed apiextensionsv1.CustomResourceDefinition
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &typed); err != nil {
-			return false, err
-		}
-		for _, condition := range typed.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return true, nil
-			}
-		}
-		return false, nil
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd)
+		return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established), err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for CRD %s: %w", name, err)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"rollset.dev/rollset/internal/testing/patience"
+	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -83,8 +83,8 @@ type Process struct {
 
 // Start starts a manager and returns when it is ready. The manager is killed when ctx ends.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	addresses, err := freeAddresses(3)
-	if err != nil {
+	var metrics, health, profiles int
+	if err := testbed.FindPorts(&metrics, &health, &profiles); err != nil {
 		return nil, err
 	}
 	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -93,18 +93,18 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	}
 	defer func() { _ = log.Close() }() // the child has its own
 	p := &Process{
-		Metrics: "http://" + addresses[0] + "/metrics",
-		health:  "http://" + addresses[1] + "/readyz",
+		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics),
+		health:  fmt.Sprintf("http://127.0.0.1:%d/readyz", health),
 		log:     o.Log,
 		done:    make(chan struct{}),
 	}
 	args := []string{
-		"--kubeconfig=" + o.Kubeconfig, "--metrics-bind-address=" + addresses[0], "--metrics-secure=false",
-		"--health-probe-bind-address=" + addresses[1],
+		"--kubeconfig=" + o.Kubeconfig, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), "--metrics-secure=false",
+		fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health),
 	}
 	if o.Profiles {
-		args = append(args, "--pprof-bind-address="+addresses[2])
-		p.Profiles = "http://" + addresses[2] + "/debug/pprof/"
+		args = append(args, fmt.Sprintf("--pprof-bind-address=127.0.0.1:%d", profiles))
+		p.Profiles = fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", profiles)
 	}
 	p.cmd = exec.CommandContext(ctx, o.Binary, append(args, o.Args...)...)
 	p.cmd.Env = append(os.Environ(), o.Env...)
@@ -192,24 +192,4 @@ func (p *Process) tail() string {
 	}
 	text = text[max(0, len(text)-logTail):]
 	return strings.TrimSpace(string(bytes.ToValidUTF8(text, []byte("?"))))
-}
-
-// freeAddresses returns free addresses on loopback. Another process may take one before it is used.
-func freeAddresses(n int) ([]string, error) {
-	var addresses []string
-	var listeners []net.Listener // all open until the last has its port, or two might get the same
-	defer func() {
-		for _, listener := range listeners {
-			_ = listener.Close()
-		}
-	}()
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		listeners = append(listeners, listener)
-		addresses = append(addresses, listener.Addr().String())
-	}
-	return addresses, nil
 }

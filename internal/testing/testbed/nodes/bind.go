@@ -7,11 +7,17 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // binder binds pods to the nodes of a fleet.
@@ -47,17 +53,8 @@ func (f binder) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error
 
 // fitting returns the nodes that have the labels which the pod selects.
 func (f binder) fitting(pod *corev1.Pod) []string {
-	var names []string
-	for _, name := range f.names {
-		labels, fits := f.node(name).Labels, true
-		for key, value := range pod.Spec.NodeSelector {
-			fits = fits && labels[key] == value
-		}
-		if fits {
-			names = append(names, name)
-		}
-	}
-	return names
+	selector := labels.SelectorFromSet(pod.Spec.NodeSelector)
+	return slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return !selector.Matches(labels.Set(f.node(name).Labels)) })
 }
 
 // unboundClaim returns the scheduler's message if a claim of the pod is not bound; empty if all are.
@@ -81,24 +78,14 @@ func (f binder) unboundClaim(pod *corev1.Pod) string {
 }
 
 func (f binder) reportUnschedulable(ctx context.Context, pod *corev1.Pod, message string) error {
-	want := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: message, LastTransitionTime: metav1.NewTime(time.Now()),
+	if c := podstate.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Message == message {
+		return nil
 	}
 	status := pod.Status.DeepCopy()
-	for i := range status.Conditions {
-		c := &status.Conditions[i]
-		if c.Type != want.Type {
-			continue
-		}
-		if c.Status == want.Status && c.Message == want.Message {
-			return nil
-		}
-		*c = want
-		_, err := podKeeper(f).writeStatus(ctx, pod, status)
-		return ignoreGone(err)
-	}
-	status.Conditions = append(status.Conditions, want)
+	apiserver.SetPodCondition(status, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: message, LastTransitionTime: metav1.NewTime(time.Now()),
+	})
 	_, err := podKeeper(f).writeStatus(ctx, pod, status)
-	return ignoreGone(err)
+	return client.IgnoreNotFound(err)
 }

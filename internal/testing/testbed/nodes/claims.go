@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -66,7 +67,7 @@ func (q *claimQueue) start(ctx context.Context, factory informers.SharedInformer
 	if err != nil {
 		return fmt.Errorf("watch claims: %w", err)
 	}
-	for range max(1, q.fleet.options.Workers/4) {
+	for range workers / 4 {
 		q.fleet.running.Go(func() { q.work(ctx) })
 	}
 	q.fleet.running.Go(func() {
@@ -128,14 +129,14 @@ func (q *claimQueue) look(ctx context.Context, key podKey) error {
 	}
 	if claim.Status.Phase == corev1.ClaimBound {
 		if err := q.grow(ctx, claim); err != nil {
-			return ignoreGone(err)
+			return client.IgnoreNotFound(err)
 		}
-		return ignoreGone(q.report(ctx, claim))
+		return client.IgnoreNotFound(q.report(ctx, claim))
 	}
 	if claim.DeletionTimestamp != nil {
 		return nil
 	}
-	return ignoreGone(q.provide(ctx, claim))
+	return client.IgnoreNotFound(q.provide(ctx, claim))
 }
 
 // volumeName returns the name of a claim's volume, as provisioners choose it.
@@ -252,7 +253,7 @@ func (q *claimQueue) release(ctx context.Context, object any) {
 		return
 	}
 	err := q.fleet.client.CoreV1().PersistentVolumes().Delete(ctx, claim.Spec.VolumeName, metav1.DeleteOptions{})
-	if ignoreGone(err) != nil && ctx.Err() == nil {
+	if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		q.fleet.log.Error(err, "volume not deleted", "volume", claim.Spec.VolumeName)
 	}
 }

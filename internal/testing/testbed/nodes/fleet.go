@@ -17,18 +17,20 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 const (
-	defaultCount   = 3
-	defaultWorkers = 16
+	defaultCount = 3
+	// workers is how many pods are looked at, and written, at the same time.
+	workers = 16
 )
 
 // Options describe the nodes to simulate, and the components to stand in for.
@@ -39,8 +41,6 @@ type Options struct {
 	Prefix string
 	// Model is how their kubelets behave. Its Allocatable, if nil, is filled in from the nodes' capacity.
 	Model kubelet.Model
-	// Workers is how many pods are looked at, and written, at the same time. Zero means 16.
-	Workers int
 	// Bind binds pods to nodes, where there is no scheduler: any node whose labels match the pod's node selector.
 	Bind bool
 	// Claims provides volumes: it makes the storage classes ClaimClass and FixedClaimClass, binds claims of these
@@ -75,7 +75,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Fleet, e
 	if err := f.register(ctx); err != nil {
 		return nil, err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(f.client, 0, informers.WithTransform(trim))
+	factory := informers.NewSharedInformerFactoryWithOptions(f.client, 0, informers.WithTransform(cache.TransformStripManagedFields()))
 	if err := (podKeeper{f}).watchPods(factory); err != nil {
 		return nil, err
 	}
@@ -117,9 +117,6 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	if options.Prefix == "" {
 		options.Prefix = "node-"
 	}
-	if options.Workers == 0 {
-		options.Workers = defaultWorkers
-	}
 	if options.Model.Allocatable == nil {
 		options.Model.Allocatable = capacity()
 	}
@@ -129,7 +126,7 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	}
 	f := &Fleet{
 		client: client, options: options, log: logr.FromContextOrDiscard(ctx), version: info.GitVersion,
-		looks: newPodQueue(), seen: map[podKey]*sighting{}, silent: map[string]bool{},
+		looks: workqueue.NewTypedDelayingQueue[podKey](), seen: map[podKey]*sighting{}, silent: map[string]bool{},
 	}
 	for i := range options.Count {
 		f.names = append(f.names, options.Prefix+strconv.Itoa(i+1))
@@ -137,17 +134,9 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	return f, nil
 }
 
-// trim drops the unused parts of cached objects.
-func trim(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
-}
-
 // run starts the workers and the heartbeats.
 func (f *Fleet) run(ctx context.Context) {
-	for range f.options.Workers {
+	for range workers {
 		f.running.Go(func() { podKeeper{f}.work(ctx) })
 	}
 	f.running.Go(func() {

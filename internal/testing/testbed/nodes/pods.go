@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -26,8 +27,6 @@ type (
 	podKey   = types.NamespacedName
 	podQueue = workqueue.TypedDelayingInterface[podKey]
 )
-
-func newPodQueue() podQueue { return workqueue.NewTypedDelayingQueue[podKey]() }
 
 // SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all.
 const SilentAnnotation = "nodes.sim/silent"
@@ -87,7 +86,9 @@ func (f podKeeper) work(ctx context.Context) {
 func (f podKeeper) look(ctx context.Context, key podKey) (time.Duration, error) {
 	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		f.forget(key)
+		f.mu.Lock()
+		delete(f.seen, key)
+		f.mu.Unlock()
 		return 0, nil
 	}
 	if err != nil {
@@ -105,13 +106,15 @@ func (f podKeeper) look(ctx context.Context, key podKey) (time.Duration, error) 
 	if outcome.Status != nil {
 		written, err := f.writeStatus(ctx, pod, outcome.Status)
 		if err != nil {
-			return 0, ignoreGone(err)
+			return 0, client.IgnoreNotFound(err)
 		}
 		s.written = written
 	}
-	f.remember(s, outcome.Memory)
+	f.mu.Lock()
+	s.memory = outcome.Memory
+	f.mu.Unlock()
 	if outcome.Remove {
-		return 0, ignoreGone(f.remove(ctx, pod))
+		return 0, client.IgnoreNotFound(f.remove(ctx, pod))
 	}
 	return outcome.Next, nil
 }
@@ -126,18 +129,6 @@ func (f podKeeper) sight(key podKey, pod *corev1.Pod) (*sighting, kubelet.Memory
 		f.seen[key] = s
 	}
 	return s, s.memory
-}
-
-func (f podKeeper) remember(s *sighting, memory kubelet.Memory) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.memory = memory
-}
-
-func (f podKeeper) forget(key podKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.seen, key)
 }
 
 // newest returns the later one of the pod in the cache and the pod as it was last written.
@@ -173,11 +164,4 @@ func (f podKeeper) remove(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
@@ -153,10 +154,8 @@ func (f *Fleet) reportReady(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("get node %s: %w", name, err)
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if podstate.NodeReady(node) {
+		return nil
 	}
 	node = node.DeepCopy()
 	node.Status = f.node(name).Status

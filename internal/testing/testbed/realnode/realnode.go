@@ -26,11 +26,11 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/images"
@@ -228,7 +228,7 @@ func (n *Node) awaitReady(ctx context.Context, config *rest.Config) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
-		if node, err := client.CoreV1().Nodes().Get(ctx, n.node.Name, metav1.GetOptions{}); err == nil && isReady(node) && n.ask(ctx, setup.Ping) == nil {
+		if node, err := client.CoreV1().Nodes().Get(ctx, n.node.Name, metav1.GetOptions{}); err == nil && podstate.NodeReady(node) && n.ask(ctx, setup.Ping) == nil {
 			return nil
 		}
 		select {
@@ -239,15 +239,6 @@ func (n *Node) awaitReady(ctx context.Context, config *rest.Config) error {
 		case <-ticker.C:
 		}
 	}
-}
-
-func isReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // ended returns why the supervisor has ended.
@@ -325,9 +316,6 @@ func (n *Node) request(ctx context.Context, request string) (net.Conn, error) {
 		return c, nil
 	}
 }
-
-// Done is closed when the node has ended.
-func (n *Node) Done() <-chan struct{} { return n.done }
 
 // Stop ends the node: when it returns, no process of it is left, nor any mount, cgroup, or file in a temporary folder.
 func (n *Node) Stop() error {

@@ -72,17 +72,8 @@ func joinCgroups(name string) (cgroups, error) {
 
 // placesOf returns the paths of the node's cgroups, one for each hierarchy.
 func placesOf(name string, unified bool) (all cgroups, err error) {
-	// Read as a whole: the lines change while this process moves.
-	raw, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil, fmt.Errorf("read own cgroups: %w", err)
-	}
-	for line := range strings.Lines(string(raw)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		controllers, path := parts[1], parts[2]
+	paths, err := ownCgroups()
+	for controllers, path := range paths {
 		switch {
 		case unified && controllers == "":
 			all = append(all, place{home: filepath.Join(cgroupRoot, path), own: filepath.Join(cgroupRoot, name)})
@@ -94,7 +85,23 @@ func placesOf(name string, unified bool) (all cgroups, err error) {
 			all = append(all, place{home: filepath.Join(mount, path), own: filepath.Join(mount, path, name)})
 		}
 	}
-	return all, nil
+	return all, err
+}
+
+// ownCgroups returns the cgroups of this process, by the controllers of their hierarchies.
+func ownCgroups() (map[string]string, error) {
+	// Read as a whole: the lines change while this process moves.
+	raw, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, fmt.Errorf("read own cgroups: %w", err)
+	}
+	paths := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
+			paths[parts[1]] = parts[2]
+		}
+	}
+	return paths, nil
 }
 
 // enterUnified does what enter does, under cgroup v2: below the root, which alone may have processes and give controllers
@@ -207,23 +214,22 @@ func enableControllers(dir string) error {
 
 // mountCgroups mounts the hierarchies of cgroup v1 afresh. In the namespace of the node its own cgroups are their roots.
 func mountCgroups() error {
-	raw, err := os.ReadFile("/proc/self/cgroup")
+	paths, err := ownCgroups()
 	if err != nil {
-		return fmt.Errorf("read own cgroups: %w", err)
+		return err
 	}
 	if err := mount("tmpfs", cgroupRoot, "tmpfs", 0, "mode=755"); err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(raw)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 || parts[1] == "" {
+	for controllers := range paths {
+		if controllers == "" {
 			continue
 		}
-		options := parts[1]
+		options := controllers
 		if strings.HasPrefix(options, namedHierarchy) {
 			options = "none," + options
 		}
-		dir := filepath.Join(cgroupRoot, strings.TrimPrefix(parts[1], namedHierarchy))
+		dir := filepath.Join(cgroupRoot, strings.TrimPrefix(controllers, namedHierarchy))
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("make mount point: %w", err)
 		}

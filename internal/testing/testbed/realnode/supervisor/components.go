@@ -97,10 +97,6 @@ func writeRuntimeConfig(node setup.Node) (string, error) {
 		filepath.Join(node.Dir, "containerd"), runtimeSocket, setup.SandboxImage, node.BinDir, networks, runc))
 }
 
-func writeKubeletConfig(node setup.Node) (string, error) {
-	return write(filepath.Join(node.Dir, "kubelet.yaml"), fmt.Sprintf(kubeletConfig, runtimeSocket))
-}
-
 func write(path, content string) (string, error) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		return "", fmt.Errorf("write configuration: %w", err)

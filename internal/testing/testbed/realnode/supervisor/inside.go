@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -193,25 +192,10 @@ func (s *machine) startRuntime() error {
 }
 
 func (s *machine) startKubelet() error {
-	config, err := writeKubeletConfig(s.node)
+	config, err := write(filepath.Join(s.node.Dir, "kubelet.yaml"), fmt.Sprintf(kubeletConfig, runtimeSocket))
 	if err != nil {
 		return err
 	}
 	return s.processes.start("kubelet", "--config="+config, "--kubeconfig="+s.node.Kubeconfig, "--hostname-override="+s.node.Name,
 		"--node-ip="+nodeIP, "--root-dir="+filepath.Join(s.node.Dir, "kubelet"), "--cert-dir="+filepath.Join(s.node.Dir, "kubelet-pki"))
-}
-
-// environment lets the components find one another.
-func environment(node setup.Node) []string {
-	path := node.BinDir + ":" + os.Getenv("PATH")
-	return append(os.Environ(), "PATH="+path)
-}
-
-// lookUp returns the path of a component.
-func lookUp(node setup.Node, name string) (string, error) {
-	path, err := exec.LookPath(filepath.Join(node.BinDir, name))
-	if err != nil {
-		return "", fmt.Errorf("find %s: %w", name, err)
-	}
-	return path, nil
 }

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -88,9 +90,9 @@ func (p *processes) run(name string, args ...string) error {
 }
 
 func (p *processes) launch(name string, args []string) (*process, error) {
-	path, err := lookUp(p.node, name)
+	path, err := exec.LookPath(filepath.Join(p.node.BinDir, name))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find %s: %w", name, err)
 	}
 	log, err := os.OpenFile(p.node.Log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -108,8 +110,9 @@ func (p *processes) launch(name string, args []string) (*process, error) {
 	if _, ok := p.running[name]; ok {
 		return nil, fmt.Errorf("%s runs already", name)
 	}
+	components := "PATH=" + p.node.BinDir + ":" + os.Getenv("PATH") // they find one another
 	started, err := os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
-		Env: environment(p.node), Files: []*os.File{null, log, log}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Env: append(os.Environ(), components), Files: []*os.File{null, log, log}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
