@@ -146,7 +146,7 @@ presubmit: test vulncheck ## Run everything that a change must pass.
 # Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time.
 # All others are unit tests.
 TESTED := go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
-CLUSTER := /test/(browser|cli|differential|e2e|fidelity|install|node|upgrade)$$
+CLUSTER := /test/(browser|cli|differential|e2e|install|node|upgrade)$$
 API := /test/(admission|docs|kustomize)$$|/internal/testing/(testbed|testbed/nodes|sim/fidelity)$$|/internal/controller$$
 SIM := /internal/(forecast|plan|testing/sim)$$
 # The race detector slows a test down tenfold, and needs a second build of all that the test imports. It watches packages in
@@ -319,8 +319,7 @@ fidelity: ## Compare the simulator's store with a real API server on SEEDS rando
 .PHONY: fidelity-node
 fidelity-node: ## Compare the kubelet model and its recordings with a real node.
 	$(CONTROLPLANE); \
-		go test -count=1 -timeout 20m -parallel 4 ./test/fidelity $(if $(RECORD),-record)
-	go test -count=1 ./internal/testing/kubelet/fidelity
+		go test -count=1 -timeout 20m -parallel 4 ./internal/testing/kubelet/fidelity $(if $(RECORD),-record)
 
 .PHONY: defects
 defects: ## Insert known mistakes into the code, one at a time, and check that a test fails; DEFECTS="-run NAME" or "-quick".

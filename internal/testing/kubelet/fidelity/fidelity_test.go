@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the films of the model in recor
 func TestModelAsRecorded(t *testing.T) {
 	for _, s := range Scripts() {
 		t.Run(s.Name, func(t *testing.T) {
-			recording, err := ReadRecording(".", s.Name)
+			recording, err := readRecording(s.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +28,7 @@ func TestModelAsRecorded(t *testing.T) {
 			}
 			if *update && recording.Why != "" {
 				recording.Model = got
-				if err := recording.Write(".", s.Name); err != nil {
+				if err := recording.write(s.Name); err != nil {
 					t.Fatal(err)
 				}
 			}

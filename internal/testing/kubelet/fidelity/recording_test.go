@@ -23,9 +23,9 @@ const (
 	modelSection = "model"
 )
 
-// ReadRecording reads the recording of a script from the package's testdata, which is below root.
-func ReadRecording(root, name string) (r Recording, err error) {
-	archive, err := txtar.ParseFile(path(root, name))
+// readRecording reads the recording of a script.
+func readRecording(name string) (r Recording, err error) {
+	archive, err := txtar.ParseFile(path(name))
 	if err != nil {
 		return r, fmt.Errorf("read recording: %w", err)
 	}
@@ -47,14 +47,14 @@ func ReadRecording(root, name string) (r Recording, err error) {
 	return r, nil
 }
 
-// Write writes the recording of a script.
-func (r *Recording) Write(root, name string) error {
+// write writes the recording of a script.
+func (r *Recording) write(name string) error {
 	archive := txtar.Archive{Files: []txtar.File{{Name: realSection, Data: inLines(r.Real)}}}
 	if r.Why != "" {
 		archive.Comment = []byte(r.Why + "\n")
 		archive.Files = append(archive.Files, txtar.File{Name: modelSection, Data: inLines(r.Model)})
 	}
-	if err := os.WriteFile(path(root, name), txtar.Format(&archive), 0o600); err != nil {
+	if err := os.WriteFile(path(name), txtar.Format(&archive), 0o600); err != nil {
 		return fmt.Errorf("write recording: %w", err)
 	}
 	return nil
@@ -68,6 +68,6 @@ func (r *Recording) OfModel() []string {
 	return r.Real
 }
 
-func path(root, name string) string { return filepath.Join(root, "testdata", name+".txtar") }
+func path(name string) string { return filepath.Join("testdata", name+".txtar") }
 
 func inLines(lines []string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }

@@ -1,8 +1,6 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fidelity plays the scripts of internal/testing/kubelet/fidelity on a real node, and compares the reports of its
-// kubelet with the recordings.
 package fidelity
 
 import (
@@ -10,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,10 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/retry"
 
-	"rollset.dev/rollset/internal/testing/kubelet/fidelity"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
-	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
@@ -42,18 +37,17 @@ const (
 	moment = 300 * time.Millisecond
 )
 
+// A real kubelet gives the film in the recording.
 func TestRealNodeAsRecorded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make fidelity-node starts a real node, which takes minutes")
+	}
 	if err := realnode.Unavailable(t.Context()); err != nil {
 		t.Skip(err)
 	}
 	node, pods := startNode(t)
-	root, err := assets.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root = filepath.Join(root, "internal", "testing", "kubelet", "fidelity")
-	play := func(t *testing.T, s *fidelity.Script) {
-		recording, err := fidelity.ReadRecording(root, s.Name)
+	play := func(t *testing.T, s *Script) {
+		recording, err := readRecording(s.Name)
 		if err != nil && !*record {
 			t.Fatal(err)
 		}
@@ -67,7 +61,7 @@ func TestRealNodeAsRecorded(t *testing.T) {
 				return
 			}
 			// If a real kubelet gives several films, the model's is preferred.
-			if model, err := fidelity.Model(s); *record && err == nil && slices.Equal(film, model) {
+			if model, err := Model(s); *record && err == nil && slices.Equal(film, model) {
 				break
 			}
 		}
@@ -75,12 +69,12 @@ func TestRealNodeAsRecorded(t *testing.T) {
 			t.Fatalf("the real kubelet's film differs %d times (-recorded +real):\n%s", attempts, cmp.Diff(recording.Real, film))
 		}
 		recording.Real = film
-		if err := recording.Write(root, s.Name); err != nil {
+		if err := recording.write(s.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Run("side by side", func(t *testing.T) {
-		for _, s := range fidelity.Scripts() {
+		for _, s := range Scripts() {
 			if !s.NeedsNode() {
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
@@ -89,7 +83,7 @@ func TestRealNodeAsRecorded(t *testing.T) {
 			}
 		}
 	})
-	for _, s := range fidelity.Scripts() {
+	for _, s := range Scripts() {
 		if s.NeedsNode() {
 			t.Run(s.Name, func(t *testing.T) { play(t, &s) })
 		}
@@ -126,7 +120,7 @@ func startNode(t *testing.T) (*realnode.Node, v1.PodInterface) {
 }
 
 // playOnce plays a script on the real node, and leaves no pod behind.
-func playOnce(ctx context.Context, node *realnode.Node, pods v1.PodInterface, s *fidelity.Script) (film []string, err error) {
+func playOnce(ctx context.Context, node *realnode.Node, pods v1.PodInterface, s *Script) (film []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Long())
 	defer cancel()
 	r := &player{node: node, pods: pods, name: s.Name}
@@ -150,7 +144,7 @@ func playOnce(ctx context.Context, node *realnode.Node, pods v1.PodInterface, s 
 
 // player plays scripts on the real node.
 type player struct {
-	fidelity.Film
+	Film
 
 	node *realnode.Node
 	pods v1.PodInterface
@@ -159,7 +153,7 @@ type player struct {
 	events watch.Interface
 }
 
-func (r *player) play(ctx context.Context, s *fidelity.Script) error {
+func (r *player) play(ctx context.Context, s *Script) error {
 	var err error
 	for i, step := range s.Steps {
 		r.Say(step.Say)
@@ -181,7 +175,7 @@ func (r *player) play(ctx context.Context, s *fidelity.Script) error {
 	return nil
 }
 
-func (r *player) do(ctx context.Context, step *fidelity.Step) error {
+func (r *player) do(ctx context.Context, step *Step) error {
 	update := func(pod *corev1.Pod) (*corev1.Pod, error) { return r.pods.Update(ctx, pod, metav1.UpdateOptions{}) }
 	resize := func(pod *corev1.Pod) (*corev1.Pod, error) {
 		return r.pods.UpdateResize(ctx, pod.Name, pod, metav1.UpdateOptions{})
