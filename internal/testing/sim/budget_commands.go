@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -37,10 +38,11 @@ func budgetCommands() []command {
 
 // budgets returns all disruption budgets, sorted by name.
 func (w *World) budgets() []*policyv1.PodDisruptionBudget {
-	all := slices.Collect(apiserver.Each[*policyv1.PodDisruptionBudget](w.Store))
-	slices.SortFunc(all, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return slices.SortedFunc(apiserver.Each[*policyv1.PodDisruptionBudget](w.Store), byName)
 }
+
+// byName compares objects by their names.
+func byName[T client.Object](a, b T) int { return strings.Compare(a.GetName(), b.GetName()) }
 
 // budgetNamed returns a budget; nil if there is none of the name.
 func (w *World) budgetNamed(name string) *policyv1.PodDisruptionBudget {
@@ -75,10 +77,7 @@ func (w *World) changeBudget(what, name string, change func(*policyv1.PodDisrupt
 		return nil
 	}
 	w.note(what)
-	edited := apiserver.Clone(budget)
-	change(edited)
-	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	return err
+	return edit(w, budget, change)
 }
 
 // editBudget lets a user write another number into a budget.

@@ -5,12 +5,9 @@ package sim
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -38,9 +35,9 @@ func giveClaims(_ context.Context, w *World, args []string) error {
 			if !ok {
 				continue
 			}
-			edited := apiserver.Clone(claim)
-			metav1.SetMetaDataLabel(&edited.ObjectMeta, v1beta1.SetLabel, args[0])
-			if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
+			if err := edit(w, claim, func(c *corev1.PersistentVolumeClaim) {
+				metav1.SetMetaDataLabel(&c.ObjectMeta, v1beta1.SetLabel, args[0])
+			}); err != nil {
 				return err
 			}
 		}
@@ -60,11 +57,10 @@ func (w *World) everNamed(name string) *corev1.Pod {
 
 // useOldClass names a storage class in the annotation of claim templates that is older than the field.
 func useOldClass(_ context.Context, w *World, args []string) error {
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: args[0]}, AllowVolumeExpansion: new(args[0] == growing)}
-	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, class); client.IgnoreAlreadyExists(err) != nil {
+	if err := w.createClass(args[0]); err != nil {
 		return err
 	}
-	return w.Edit(strings.Join([]string{"old-class", args[0]}, " "), func(s *v1beta1.RollSetSpec) {
+	return w.Edit("old-class "+args[0], func(s *v1beta1.RollSetSpec) {
 		for i := range s.VolumeClaimTemplates {
 			t := &s.VolumeClaimTemplates[i]
 			t.Spec.StorageClassName = nil

@@ -78,26 +78,24 @@ func (w *World) node(i int) *corev1.Node {
 }
 
 // editNode returns a command that edits one node. Pods without a node are then scheduled again.
-func editNode(what string, edit func(*corev1.Node)) func(context.Context, *World, []string) error {
+func editNode(what string, change func(*corev1.Node)) func(context.Context, *World, []string) error {
 	return func(_ context.Context, w *World, args []string) error {
 		for i := range nodes {
 			if zoneOf(i) != args[0] {
 				continue
 			}
 			w.note(what + " node " + args[0])
-			return w.changeNode(i, edit)
+			return w.changeNode(i, change)
 		}
 		return fmt.Errorf("no node %q", args[0])
 	}
 }
 
-func (w *World) changeNode(i int, edit func(*corev1.Node)) error {
+func (w *World) changeNode(i int, change func(*corev1.Node)) error {
 	if err := w.addNode(i); err != nil {
 		return err
 	}
-	edited := apiserver.Clone(w.node(i))
-	edit(edited)
-	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
+	err := edit(w, w.node(i), change)
 	w.scheduler.retryAll()
 	return err
 }

@@ -6,10 +6,10 @@ package sim
 import (
 	"context"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -28,7 +28,6 @@ func driverCommands() []command {
 			clear(w.driver)
 		}
 		w.claims.Driver = w.driver.answer
-		byName := func(a, b *corev1.PersistentVolumeClaim) int { return strings.Compare(a.Name, b.Name) }
 		for _, claim := range slices.SortedFunc(apiserver.Each[*corev1.PersistentVolumeClaim](w.Store), byName) {
 			w.claims.Add(apiserver.KeyOf(claim))
 		}
@@ -74,12 +73,7 @@ func modifies(answer string, before, done *corev1.PersistentVolumeClaimStatus) (
 }
 
 // classOf returns the name of a volume attributes class; empty if there is none.
-func classOf(name *string) string {
-	if name == nil {
-		return ""
-	}
-	return *name
-}
+func classOf(name *string) string { return ptr.Deref(name, "") }
 
 func said(of corev1.PersistentVolumeClaimConditionType, message string) corev1.PersistentVolumeClaimCondition {
 	return corev1.PersistentVolumeClaimCondition{Type: of, Status: corev1.ConditionTrue, Message: message}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -27,12 +26,13 @@ func forgeCommands() []command {
 				if !ok {
 					continue
 				}
-				claim = apiserver.Clone(claim)
-				if claim.Labels == nil {
-					claim.Labels = map[string]string{}
-				}
-				change(claim.Labels)
-				if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, claim); err != nil {
+				err := edit(w, claim, func(c *corev1.PersistentVolumeClaim) {
+					if c.Labels == nil {
+						c.Labels = map[string]string{}
+					}
+					change(c.Labels)
+				})
+				if err != nil {
 					return err
 				}
 			}

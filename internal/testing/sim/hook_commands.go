@@ -23,10 +23,11 @@ import (
 func hookCommands() []command {
 	return []command{
 		{"hook", 1, setHook},
-		{"mark", 1, eachPod("mark", (*World).markPod)},
-		{"unmark", 1, eachPod("unmark", (*World).unmarkPod)},
+		{"mark", 1, labelEach("mark", hookLabel, "true")},
+		{"unmark", 1, editEach("unmark", func(p *corev1.Pod) { delete(p.Labels, hookLabel) })},
 		{"misdate", 1, eachPod("misdate the state of", (*World).misdatePod)},
-		{"undate", 1, eachPod("take the date of the state off", (*World).undatePod)},
+		// as if an earlier version of the manager had written the state
+		{"undate", 1, editEach("take the date of the state off", func(p *corev1.Pod) { delete(p.Annotations, v1beta1.LifecycleSinceAnnotation) })},
 	}
 }
 
@@ -70,26 +71,12 @@ func setHook(_ context.Context, w *World, args []string) error {
 // hookLabel is the label that marks pods as hooked.
 const hookLabel = "example.com/hook"
 
-func (w *World) markPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[hookLabel] = "true" })
-}
-
-func (w *World) unmarkPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Labels, hookLabel) })
-}
-
 // misdatePod writes that a pod entered its lifecycle state in a year from now.
 func (w *World) misdatePod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) {
 		value := p.Labels[v1beta1.LifecycleStateLabel] + " " + w.Now().AddDate(1, 0, 0).Format(time.RFC3339)
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.LifecycleSinceAnnotation, value)
 	})
-}
-
-// undatePod removes what says since when a pod has been in its lifecycle state, as if an earlier version of the manager had
-// written the state.
-func (w *World) undatePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, v1beta1.LifecycleSinceAnnotation) })
 }
 
 // hookSlack is how much longer than its limit a pod may wait for a hook: as long as attempts that fail are paced, and sets wait for their

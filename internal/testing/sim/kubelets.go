@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +51,7 @@ func (k *kubelets) observe(e *apiserver.Entry) {
 	}
 	t := k.find(uidOf(e.Old))
 	if e.Gone() {
-		k.forget(uidOf(e.Old))
+		k.pods = slices.DeleteFunc(slices.Clone(k.pods), func(p *tracked) bool { return p == t }) // the old list may be iterated over
 		return
 	}
 	if t == nil {
@@ -97,21 +96,10 @@ func (k *kubelets) hasQuorum(pod *corev1.Pod) bool {
 }
 
 func (k *kubelets) find(uid types.UID) *tracked {
-	for _, t := range k.pods {
-		if t.uid == uid {
-			return t
-		}
+	if i := slices.IndexFunc(k.pods, func(t *tracked) bool { return t.uid == uid }); i >= 0 {
+		return k.pods[i]
 	}
 	return nil
-}
-
-func (k *kubelets) forget(uid types.UID) {
-	for i, t := range k.pods {
-		if t.uid == uid {
-			k.pods = append(k.pods[:i:i], k.pods[i+1:]...)
-			return
-		}
-	}
 }
 
 func (k *kubelets) turns(add func(turn)) {
@@ -189,15 +177,20 @@ func (k *kubelets) lose(pod *corev1.Pod) error {
 	if t := k.find(pod.UID); t != nil {
 		t.lost = true
 	}
-	reported := apiserver.Clone(pod)
-	apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
-		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: k.world.Store.Stamp(),
-	})
-	w := apiserver.Write{Actor: nodeActor, Key: apiserver.KeyOf(pod)}
-	if _, err := k.world.Store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported); err != nil && !apierrors.IsNotFound(err) {
+	if err := k.world.markUnreachable(pod); err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(k.world.Store.Delete(w))
+	return client.IgnoreNotFound(k.world.Store.Delete(apiserver.Write{Actor: nodeActor, Key: apiserver.KeyOf(pod)}))
+}
+
+// markUnreachable lets the node controller mark a pod as not ready, because its node does not answer.
+func (w *World) markUnreachable(pod *corev1.Pod) error {
+	reported := apiserver.Clone(pod)
+	apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: w.Store.Stamp(),
+	})
+	_, err := w.Store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported)
+	return client.IgnoreNotFound(err)
 }
 
 // isDown reports whether the zone of a pod's node is down.

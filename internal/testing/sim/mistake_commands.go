@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -30,8 +30,8 @@ func mistakeCommands() []command {
 		{"rewind", 1, rewind},
 		{"late", 2, late},
 		{"slow-collector", 1, slowCollector},
-		{"garble", 1, eachPod("garble the state of", (*World).garblePod)},
-		{"mislabel", 1, eachPod("mislabel", (*World).mislabelPod)},
+		{"garble", 1, noteEach("garble the state of", inplace.StateAnnotation, `{"revision":{"`)},
+		{"mislabel", 1, labelEach("mislabel", v1beta1.RevisionLabel, "none")}, // no such revision exists
 		{"forget", 0, forgetRevisions},
 		{"forget-update", 0, forgetUpdateRevision},
 		{"forget-claims", 0, forgetClaimTemplates},
@@ -94,24 +94,10 @@ func slowCollector(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// garblePod makes the controller's annotation on a pod unreadable.
-func (w *World) garblePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, inplace.StateAnnotation, `{"revision":{"`)
-	})
-}
-
-// mislabelPod labels a pod with a revision that does not exist.
-func (w *World) mislabelPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1beta1.RevisionLabel] = "none" })
-}
-
 // revisions returns all revisions in the namespace of the set, sorted by name.
 func (w *World) revisions() []*appsv1.ControllerRevision {
-	all := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
-	all = slices.DeleteFunc(all, func(r *appsv1.ControllerRevision) bool { return r.Namespace != Namespace })
-	slices.SortFunc(all, func(a, b *appsv1.ControllerRevision) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	all := slices.SortedFunc(apiserver.Each[*appsv1.ControllerRevision](w.Store), byName)
+	return slices.DeleteFunc(all, func(r *appsv1.ControllerRevision) bool { return r.Namespace != Namespace })
 }
 
 // forgetRevisions deletes all revisions.
@@ -141,11 +127,9 @@ func forgetUpdateRevision(_ context.Context, w *World, _ []string) error {
 }
 
 // editRevisions edits all revisions, as a user may.
-func (w *World) editRevisions(edit func(*appsv1.ControllerRevision)) error {
+func (w *World) editRevisions(change func(*appsv1.ControllerRevision)) error {
 	for _, object := range w.revisions() {
-		edited := apiserver.Clone(object)
-		edit(edited)
-		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
+		if err := edit(w, object, change); err != nil {
 			return err
 		}
 	}
@@ -245,9 +229,7 @@ func leave(_ context.Context, w *World, _ []string) error {
 func (w *World) giveClaimsBack() error {
 	for _, claim := range w.Store.Of(apiserver.Claims) {
 		if set, labeled := claim.GetLabels()[v1beta1.SetLabel]; labeled && set != SetName {
-			claim = apiserver.Clone(claim)
-			claim.GetLabels()[v1beta1.SetLabel] = SetName
-			if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, claim); err != nil {
+			if err := edit(w, claim, func(c client.Object) { c.GetLabels()[v1beta1.SetLabel] = SetName }); err != nil {
 				return err
 			}
 		}

@@ -22,14 +22,12 @@ func nodeCommands() []command {
 		{"crash", 2, crash},
 		{"busy", 1, busy},
 		{"resize", 2, resizePods},
-		{"defer", 1, eachPod("leave no room for a resize of", (*World).deferPod)},
-		{"room", 1, eachPod("make room for a resize of", (*World).makeRoom)},
+		{"defer", 1, noteEach("leave no room for a resize of", kubelet.DeferResizeAnnotation, "true")},
+		{"room", 1, editEach("make room for a resize of", func(p *corev1.Pod) { delete(p.Annotations, kubelet.DeferResizeAnnotation) })},
 		{"inject", 0, inject},
-		{"note", 1, eachPod("annotate", func(w *World, pod *corev1.Pod) error {
-			return w.editPod(pod, func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, foreignKey, "kept")
-				p.Labels[foreignKey] = "kept"
-			})
+		{"note", 1, editEach("annotate", func(p *corev1.Pod) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, foreignKey, "kept")
+			p.Labels[foreignKey] = "kept"
 		})},
 	}
 }
@@ -71,16 +69,6 @@ func resizePods(ctx context.Context, w *World, args []string) error {
 		_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "resize"}, resized)
 		return err
 	})(ctx, w, args[1:])
-}
-
-func (w *World) deferPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, kubelet.DeferResizeAnnotation, "true")
-	})
-}
-
-func (w *World) makeRoom(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, kubelet.DeferResizeAnnotation) })
 }
 
 // inject adds a container that reads the annotation team to every new pod.

@@ -52,8 +52,7 @@ const growing = "growing"
 
 // useClass lets the claim templates ask for a storage class, and creates it: "class growing".
 func useClass(_ context.Context, w *World, args []string) error {
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: args[0]}, AllowVolumeExpansion: new(args[0] == growing)}
-	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, class); client.IgnoreAlreadyExists(err) != nil {
+	if err := w.createClass(args[0]); err != nil {
 		return err
 	}
 	return w.Edit("class "+args[0], func(s *v1beta1.RollSetSpec) {
@@ -61,6 +60,13 @@ func useClass(_ context.Context, w *World, args []string) error {
 			s.VolumeClaimTemplates[i].Spec.StorageClassName = new(args[0])
 		}
 	})
+}
+
+// createClass creates a storage class, if it does not exist.
+func (w *World) createClass(name string) error {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: new(name == growing)}
+	_, err := w.Store.Create(apiserver.Write{Actor: userActor}, class)
+	return client.IgnoreAlreadyExists(err)
 }
 
 func retention(s *v1beta1.RollSetSpec) *v1beta1.PersistentVolumeClaimRetentionPolicy {

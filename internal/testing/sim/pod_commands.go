@@ -15,7 +15,6 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
-	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // note adds a user's action to the strip.
@@ -49,6 +48,21 @@ func eachPod(what string, do func(*World, *corev1.Pod) error) func(context.Conte
 	}
 }
 
+// editEach returns a command by which a user edits the pods that its arguments name.
+func editEach(what string, change func(*corev1.Pod)) func(context.Context, *World, []string) error {
+	return eachPod(what, func(w *World, pod *corev1.Pod) error { return w.editPod(pod, change) })
+}
+
+// labelEach returns a command by which a user labels the pods that its arguments name.
+func labelEach(what, key, value string) func(context.Context, *World, []string) error {
+	return editEach(what, func(p *corev1.Pod) { p.Labels[key] = value })
+}
+
+// noteEach returns a command by which a user annotates the pods that its arguments name.
+func noteEach(what, key, value string) func(context.Context, *World, []string) error {
+	return editEach(what, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) })
+}
+
 func (w *World) deletePod(pod *corev1.Pod) error {
 	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod)})
 }
@@ -56,26 +70,6 @@ func (w *World) deletePod(pod *corev1.Pod) error {
 func (w *World) killPod(pod *corev1.Pod) error {
 	options := client.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod), DeleteOptions: options})
-}
-
-// finalizePod lets another program hold the end of a pod, as a finalizer does.
-func (w *World) finalizePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "example.com/keep") })
-}
-
-func (w *World) unfinalizePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Finalizers = nil })
-}
-
-// letSchedule opens the scheduling gates of a pod.
-func (w *World) letSchedule(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil })
-}
-
-func (w *World) losePod(pod *corev1.Pod) error { return w.kubelets.lose(pod) }
-
-func (w *World) failPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, kubelet.EvictAnnotation, "true") })
 }
 
 // rejectPod plays a kubelet that has started again on a node that no longer suits the pod. It writes a status in which nothing is
@@ -93,30 +87,11 @@ func (w *World) rejectPod(pod *corev1.Pod) error {
 	return err
 }
 
-func (w *World) specifyPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1beta1.SpecifiedDeleteLabel] = "true" })
-}
+func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error { return edit(w, pod, change) }
 
-func (w *World) unspecifyPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1beta1.SpecifiedDeleteLabel] = "false" })
-}
-
-func (w *World) relabelPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels["app"] = "other" })
-}
-
-func (w *World) labelBackPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels["app"] = SetName })
-}
-
-func (w *World) makeExpensive(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "controller.kubernetes.io/pod-deletion-cost", "100")
-	})
-}
-
-func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error {
-	edited := apiserver.Clone(pod)
+// edit lets a user change an object.
+func edit[T client.Object](w *World, object T, change func(T)) error {
+	edited := apiserver.Clone(object)
 	change(edited)
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
@@ -152,10 +127,9 @@ func claimTo(_ context.Context, w *World, args []string) error {
 		return nil
 	}
 	w.note("claim-to " + strings.Join(args, " "))
-	edited := apiserver.Clone(claim)
-	metav1.SetMetaDataLabel(&edited.ObjectMeta, v1beta1.SetLabel, args[1])
-	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	return err
+	return edit(w, claim, func(c *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataLabel(&c.ObjectMeta, v1beta1.SetLabel, args[1])
+	})
 }
 
 // orphan creates a pod that the set selects and that has no controller.
@@ -215,18 +189,6 @@ func deleteSet(_ context.Context, w *World, args []string) error {
 	w.note("delete the set: " + strings.ToLower(args[0]))
 	options := client.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation(args[0]))}
 	return client.IgnoreNotFound(w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(w.draft), DeleteOptions: options}))
-}
-
-func cordon(_ context.Context, w *World, _ []string) error {
-	w.note("cordon")
-	w.scheduler.changeNodes(true)
-	return nil
-}
-
-func uncordon(_ context.Context, w *World, _ []string) error {
-	w.note("uncordon")
-	w.scheduler.changeNodes(false)
-	return nil
 }
 
 // errDenied is the error of the admission plug-in in scripts.

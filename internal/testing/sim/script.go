@@ -12,7 +12,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // Step is one line of a script.
@@ -104,23 +108,23 @@ func commands() []command {
 		command{"deny", 0, func(_ context.Context, w *World, _ []string) error { w.denyPods(); return nil }},
 		command{"deny-image", 1, denyImage},
 		command{"allow", 0, func(_ context.Context, w *World, _ []string) error { w.Store.Admission = nil; return nil }},
-		command{"cordon", 0, cordon},
-		command{"uncordon", 0, uncordon},
+		nodesCommand("cordon", true),
+		nodesCommand("uncordon", false),
 		command{"delete", 1, eachPod("delete", (*World).deletePod)},
 		command{"kill", 1, eachPod("force-delete", (*World).killPod)},
-		command{"fail", 1, eachPod("fail", (*World).failPod)},
+		command{"fail", 1, noteEach("fail", kubelet.EvictAnnotation, "true")},
 		command{"reject", 1, eachPod("the node rejects", (*World).rejectPod)},
-		command{"lose", 1, eachPod("lose the node of", (*World).losePod)},
+		command{"lose", 1, eachPod("lose the node of", func(w *World, pod *corev1.Pod) error { return w.kubelets.lose(pod) })},
 		command{"blip", 1, eachPod("unready for a moment", (*World).blipPod)},
 		command{"hand-image", 2, handImage},
-		command{"specify", 1, eachPod("label for deletion", (*World).specifyPod)},
-		command{"unspecify", 1, eachPod("label not for deletion", (*World).unspecifyPod)},
-		command{"relabel", 1, eachPod("relabel", (*World).relabelPod)},
-		command{"label-back", 1, eachPod("label back", (*World).labelBackPod)},
-		command{"expensive", 1, eachPod("make expensive", (*World).makeExpensive)},
-		command{"finalize", 1, eachPod("put a finalizer on", (*World).finalizePod)},
-		command{"unfinalize", 1, eachPod("take the finalizer off", (*World).unfinalizePod)},
-		command{"let-schedule", 1, eachPod("open the scheduling gates of", (*World).letSchedule)},
+		command{"specify", 1, labelEach("label for deletion", v1beta1.SpecifiedDeleteLabel, "true")},
+		command{"unspecify", 1, labelEach("label not for deletion", v1beta1.SpecifiedDeleteLabel, "false")},
+		command{"relabel", 1, labelEach("relabel", "app", "other")},
+		command{"label-back", 1, labelEach("label back", "app", SetName)},
+		command{"expensive", 1, noteEach("make expensive", "controller.kubernetes.io/pod-deletion-cost", "100")},
+		command{"finalize", 1, editEach("put a finalizer on", func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "example.com/keep") })},
+		command{"unfinalize", 1, editEach("take the finalizer off", func(p *corev1.Pod) { p.Finalizers = nil })},
+		command{"let-schedule", 1, editEach("open the scheduling gates of", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil })},
 		command{"orphan", 1, orphan},
 		command{"stranger", 1, stranger},
 		command{"claim", 2, claimOf},
@@ -128,6 +132,15 @@ func commands() []command {
 		command{"delete-claim", 1, deleteClaim},
 		command{"delete-set", 1, deleteSet},
 	)
+}
+
+// nodesCommand returns a command that cordons all nodes or none.
+func nodesCommand(name string, cordoned bool) command {
+	return command{name, 0, func(_ context.Context, w *World, _ []string) error {
+		w.note(name)
+		w.scheduler.changeNodes(cordoned)
+		return nil
+	}}
 }
 
 func settle(ctx context.Context, w *World) error {

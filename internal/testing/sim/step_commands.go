@@ -132,12 +132,11 @@ func verdictOf(key, opposite string) func(context.Context, *World, []string) err
 
 // annotate sets one annotation of the set and removes another.
 func (w *World) annotate(what, key, value, gone string) error {
-	edited := apiserver.Clone(w.Set())
-	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, key, value)
-	delete(edited.Annotations, gone)
 	w.note(what)
-	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	return err
+	return edit(w, w.Set(), func(s *v1beta1.RollSet) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value)
+		delete(s.Annotations, gone)
+	})
 }
 
 // passTurns adds the turns of people and programs that let every step of a rollout pass.

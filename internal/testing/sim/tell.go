@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
@@ -107,11 +108,8 @@ func cause(_ context.Context, w *World, args []string) error {
 		metav1.SetMetaDataAnnotation(&w.draft.ObjectMeta, changeCause, why)
 		return nil
 	}
-	edited := apiserver.Clone(set)
-	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, changeCause, why)
 	w.note("cause " + why)
-	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	return err
+	return edit(w, set, func(s *v1beta1.RollSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, changeCause, why) })
 }
 
 // tellData puts the claims into the strip, each named by the first pod that mounted it.

@@ -8,10 +8,8 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // zoneCommands returns the commands about failure domains. The nodes are in the zones a, b and c.
@@ -61,12 +59,7 @@ func zoneDown(_ context.Context, w *World, args []string) error {
 		if pod.Labels[corev1.LabelTopologyZone] != args[0] || pod.Spec.NodeName == "" {
 			continue
 		}
-		reported := apiserver.Clone(pod)
-		apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
-			Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: w.Store.Stamp(),
-		})
-		_, err := w.Store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported)
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := w.markUnreachable(pod); err != nil {
 			return err
 		}
 	}
