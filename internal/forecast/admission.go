@@ -44,11 +44,7 @@ func admission(in Input) []apiserver.Admission {
 // otherRevisions returns the names of the revisions that do not hold the new template.
 func otherRevisions(in Input) map[string]bool {
 	others := map[string]bool{}
-	for _, obj := range in.Objects {
-		object, ok := obj.(*appsv1.ControllerRevision)
-		if !ok {
-			continue
-		}
+	for _, object := range among[*appsv1.ControllerRevision](in.Objects) {
 		template, _, err := revision.Decode(object)
 		others[object.Name] = err != nil || !defaults.SameSpec(&template.Spec, &in.After.Spec.Template.Spec)
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
@@ -132,14 +133,9 @@ func fieldOfMove(from, to *corev1.PodTemplateSpec) string {
 	change, cannot := inplace.Diff(from, to)
 	if cannot != "" {
 		path, _, _ := strings.Cut(cannot, ":")
-		return templatePath(path)
+		return "spec.template." + strings.TrimPrefix(strings.TrimPrefix(path, "."), "spec.template.")
 	}
 	return hardest(change)
-}
-
-// templatePath returns the path of a field of a template from the root of the set.
-func templatePath(path string) string {
-	return "spec.template." + strings.TrimPrefix(strings.TrimPrefix(path, "."), "spec.template.")
 }
 
 // hardest returns the field of a change that is hardest to change.
@@ -196,9 +192,9 @@ func differences(path string, was, will any) []string {
 }
 
 // templateNamed returns the template of a revision; nil if it is missing or unreadable.
-func templateNamed[T any](objects []T, name string) *corev1.PodTemplateSpec {
-	for _, obj := range objects {
-		if object, ok := any(obj).(*appsv1.ControllerRevision); ok && object.Name == name {
+func templateNamed(objects []client.Object, name string) *corev1.PodTemplateSpec {
+	for _, object := range among[*appsv1.ControllerRevision](objects) {
+		if object.Name == name {
 			template, _, err := revision.Decode(object)
 			if err != nil {
 				return nil

@@ -98,12 +98,10 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 		Store: c.store, Fit: c.fit, Counts: func(pod *corev1.Pod) bool { return isOf(pod, c.owner) },
 		Labels: func(node string) map[string]string { return c.Labels[node] },
 	}
-	for _, obj := range objects {
-		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
-			c.claims.Add(apiserver.KeyOf(claim))
-		}
+	for _, claim := range among[*corev1.PersistentVolumeClaim](objects) {
+		c.claims.Add(apiserver.KeyOf(claim))
 	}
-	pods := podsAmong(objects)
+	pods := among[*corev1.Pod](objects)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 	})

@@ -113,8 +113,8 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	if in.Before != nil {
 		owner = in.Before.UID
 	}
-	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, owner) })
-	times, nodes := measure(pods, &in.After.Spec.Template.Spec), nodesAmong(in.Objects)
+	pods := slices.DeleteFunc(among[*corev1.Pod](in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, owner) })
+	times, nodes := measure(pods, &in.After.Spec.Template.Spec), among[*corev1.Node](in.Objects)
 	around := Surroundings{
 		Kubelet: newPodKubelet(pods, times, "", in.Now), Nodes: nodesOf(pods, nodes), Labels: domainsOf(pods, nodes, domainKey(in.After)),
 		Refuses: schedulerOf(pods), Judged: true,
@@ -196,7 +196,7 @@ func withoutStrangers(in Input) []client.Object {
 // ahead of the user's.
 func notBefore(in Input) time.Time {
 	now := in.Now
-	for _, pod := range podsAmong(in.Objects) {
+	for _, pod := range among[*corev1.Pod](in.Objects) {
 		if created := pod.CreationTimestamp.Time; created.After(now) {
 			now = created
 		}
@@ -293,9 +293,17 @@ func revisionsOf(r *run, before *v1beta1.RollSet) []Revision {
 			}
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(-compareBool(a == current, b == current), compareBool(a == r.update(), b == r.update()))
-	})
+	rank := func(name string) int {
+		switch name {
+		case current:
+			return 0
+		case r.update():
+			return 2
+		default:
+			return 1
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	objects := r.store.Objects()
 	revisions := make([]Revision, len(names))
 	for i, name := range names {
@@ -307,17 +315,6 @@ func revisionsOf(r *run, before *v1beta1.RollSet) []Revision {
 		}
 	}
 	return revisions
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
-	}
 }
 
 // assumptions returns what a forecast cannot know.

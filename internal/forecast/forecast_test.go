@@ -205,7 +205,7 @@ func TestPodsThatRunDoNotBreak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, pod := range podsAmong(in.Objects) {
+		for _, pod := range among[*corev1.Pod](in.Objects) {
 			onSimulatedNode(t, pod)
 		}
 		f, err := Run(t.Context(), in)
@@ -325,7 +325,7 @@ func TestSampleCompletesNewPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pod := range podsAmong(r.store.Objects()) {
+	for _, pod := range among[*corev1.Pod](r.store.Objects()) {
 		if len(pod.Spec.Containers) != 2 || pod.Spec.Hostname != pod.Name {
 			t.Errorf("%s has %d containers and the hostname %s", pod.Name, len(pod.Spec.Containers), pod.Spec.Hostname)
 		}
@@ -357,7 +357,7 @@ func TestStuckPodsStayStuckUntilReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pod := range podsAmong(in.Objects) {
+	for _, pod := range among[*corev1.Pod](in.Objects) {
 		if pod.Name == "web-2" {
 			apiserver.SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now())})
 			pod.Status.ContainerStatuses[0].Ready = false

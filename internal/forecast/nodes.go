@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -37,17 +36,6 @@ func nodesOf(pods []*corev1.Pod, known []*corev1.Node) []string {
 		return []string{"node-a", "node-b", "node-c"}
 	}
 	return names
-}
-
-// nodesAmong returns the nodes among objects.
-func nodesAmong(objects []client.Object) []*corev1.Node {
-	var nodes []*corev1.Node
-	for _, obj := range objects {
-		if node, ok := obj.(*corev1.Node); ok {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
 }
 
 // domainKey returns the label with the failure domain of a set's pods; empty if the set has no domains.

@@ -145,7 +145,7 @@ func TestClassFollowsFromTheWrites(t *testing.T) {
 			}
 			in.Objects = append(in.Objects, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard", UID: "class"}, AllowVolumeExpansion: new(true)})
 			if test.injected {
-				for _, pod := range podsAmong(in.Objects) {
+				for _, pod := range among[*corev1.Pod](in.Objects) {
 					reader(&pod.Spec)
 				}
 				in.Sample = SamplePod(in.After)
@@ -190,7 +190,7 @@ func TestClocksThatDiffer(t *testing.T) {
 			in.Now = in.Now.Add(400 * time.Millisecond)
 			at := metav1.NewTime(in.Now.Add(ahead).Truncate(time.Second))
 			available := 0
-			for _, pod := range podsAmong(in.Objects) {
+			for _, pod := range among[*corev1.Pod](in.Objects) {
 				for i := range pod.Status.Conditions {
 					pod.Status.Conditions[i].LastTransitionTime = at
 				}

@@ -4,6 +4,7 @@
 package forecast
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html"
@@ -256,7 +257,7 @@ func short(d time.Duration) string {
 // rowsOf returns the rows of a picture: one for each lane or, if there are too many, one for lanes that look alike.
 func rowsOf(lanes []Lane, length time.Duration) []row {
 	lanes = slices.Clone(lanes)
-	slices.SortStableFunc(lanes, func(a, b Lane) int { return compareLanes(a, b) })
+	slices.SortStableFunc(lanes, compareLanes)
 	grain := length / 500
 	var rows []row
 	for _, lane := range lanes {
@@ -281,25 +282,11 @@ func rowsOf(lanes []Lane, length time.Duration) []row {
 func compareLanes(a, b Lane) int {
 	for i := range min(len(a.Spans), len(b.Spans)) {
 		x, y := a.Spans[i], b.Spans[i]
-		if x.From != y.From {
-			return compare(x.From, y.From)
-		}
-		if x.To != y.To {
-			return compare(x.To, y.To)
+		if order := cmp.Or(cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To)); order != 0 {
+			return order
 		}
 	}
 	return 0
-}
-
-func compare(a, b time.Duration) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // folds merges rows that differ by less than a grain of time.

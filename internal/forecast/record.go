@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -357,17 +358,16 @@ func weigh(s State) (available, pods int) {
 	}
 }
 
-// reasons is a logger that adds the reasons in the controller's log to the writes of a reconcile.
-type reasons struct{ record *record }
+// reasons returns a logger that adds the reasons in the controller's log to the writes of a reconcile.
+func (r *record) reasons() logr.Logger {
+	return funcr.New(func(string, string) {}, funcr.Options{Verbosity: 1, RenderArgsHook: func(values []any) []any {
+		r.explain(values)
+		return nil
+	}})
+}
 
-// Init implements logr.LogSink.
-func (reasons) Init(logr.RuntimeInfo) {}
-
-// Enabled implements logr.LogSink.
-func (reasons) Enabled(level int) bool { return level <= 1 }
-
-// Info implements logr.LogSink.
-func (r reasons) Info(_ int, _ string, values ...any) {
+// explain reads the values of a line of the log.
+func (r *record) explain(values []any) {
 	name, why := "", ""
 	for i := 0; i+1 < len(values); i += 2 {
 		value, _ := values[i+1].(string)
@@ -381,19 +381,10 @@ func (r reasons) Info(_ int, _ string, values ...any) {
 	if name == "" || why == "" {
 		return
 	}
-	writes := r.record.writes[r.record.since:]
+	writes := r.writes[r.since:]
 	for i := range writes {
 		if writes[i].Name == name && writes[i].Reason == "" {
 			writes[i].Reason = why
 		}
 	}
 }
-
-// Error implements logr.LogSink.
-func (reasons) Error(error, string, ...any) {}
-
-// WithValues implements logr.LogSink.
-func (r reasons) WithValues(...any) logr.LogSink { return r }
-
-// WithName implements logr.LogSink.
-func (r reasons) WithName(string) logr.LogSink { return r }

@@ -86,7 +86,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 		around.Prepare(c.store)
 	}
 	minReady := time.Duration(in.After.Spec.MinReadySeconds) * time.Second
-	record := newRecord(in.Now, minReady, set.UID, podsAmong(objects))
+	record := newRecord(in.Now, minReady, set.UID, among[*corev1.Pod](objects))
 	record.domainKey = domainKey(in.After)
 	c.store.OnWrite(record.observe)
 	record.actor = simulator.ManagerActor
@@ -95,7 +95,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	if around.Judged {
 		c.onIdle = j.act
 	}
-	ctx = logr.NewContext(ctx, logr.New(reasons{record: record}))
+	ctx = logr.NewContext(ctx, record.reasons())
 	if err := c.run(ctx, restOf(&in.After.Spec)); err != nil {
 		return nil, err
 	}
@@ -150,14 +150,15 @@ func ownersElsewhere(objects []client.Object) map[types.UID]bool {
 	return elsewhere
 }
 
-func podsAmong(objects []client.Object) []*corev1.Pod {
-	var pods []*corev1.Pod
+// among returns the objects of one type.
+func among[T client.Object](objects []client.Object) []T {
+	var found []T
 	for _, obj := range objects {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			pods = append(pods, pod)
+		if o, ok := obj.(T); ok {
+			found = append(found, o)
 		}
 	}
-	return pods
+	return found
 }
 
 // waitsFor returns what the set waits for at the end, by its own message; empty if it is complete. A paused set, and one whose pods
