@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
@@ -246,7 +247,7 @@ func ofPods(o *snapshot.Objects) (causes []cause) {
 		reason := podstate.Why(pod)
 		since, ready := podstate.ReadySince(pod)
 		minReady := o.Set.Spec.MinReadySeconds
-		if ready && reason == "" && o.Now.Before(since.Add(secondsOf(minReady))) {
+		if ready && reason == "" && o.Now.Before(since.Add(time.Duration(minReady)*time.Second)) {
 			reason = fmt.Sprintf("ready for less than %ds", minReady)
 		}
 		if reason == "" {

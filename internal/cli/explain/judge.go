@@ -45,7 +45,11 @@ func judge(o snapshot.Objects, accepts func(snapshot.Revision) snapshot.Prefligh
 		if !ok {
 			return p, nil
 		}
-		snap.Preflights[asked] = accepts(revisionNamed(snap, asked))
+		r, known := snap.Known[asked]
+		if !known { // then it has no template
+			r = snapshot.Revision{Name: asked}
+		}
+		snap.Preflights[asked] = accepts(r)
 	}
 }
 
@@ -59,12 +63,4 @@ func unanswered(p action.Plan, snap *snapshot.Set) (name string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-// revisionNamed returns the revision of a name; its template is nil if it is not known.
-func revisionNamed(snap *snapshot.Set, name string) snapshot.Revision {
-	if r, ok := snap.Known[name]; ok {
-		return r
-	}
-	return snapshot.Revision{Name: name}
 }

@@ -6,7 +6,6 @@ package explain
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -19,8 +18,6 @@ const (
 	// maxShown is how many names, and how many writes, are listed.
 	maxShown = 4
 )
-
-func secondsOf(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // printAnswers prints what sets wait for.
 func printAnswers(s *session.Session, answers []answer) error {

@@ -196,9 +196,7 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (o snapsho
 		if err := c.List(ctx, nodes); err != nil && !apierrors.IsForbidden(err) { // without them all nodes stay
 			return o, fmt.Errorf("list nodes: %w", err)
 		}
-		for i := range nodes.Items {
-			o.Nodes = append(o.Nodes, &nodes.Items[i])
-		}
+		o.Nodes = view.Pointers(nodes.Items)
 	}
 	if len(o.Set.Spec.VolumeClaimTemplates) == 0 {
 		return o, nil

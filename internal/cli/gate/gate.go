@@ -192,12 +192,7 @@ func gatesOf(set *v1beta1.RollSet) []string {
 }
 
 func hasGate(step *v1beta1.RolloutStep, name string) bool {
-	for i := range step.Gates {
-		if step.Gates[i].ConditionType == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(step.Gates, func(g v1beta1.StepGate) bool { return g.ConditionType == name })
 }
 
 // lastLine returns the last line of a text that is not empty.

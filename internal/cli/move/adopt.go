@@ -138,7 +138,7 @@ func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstruc
 		return err
 	}
 	set, lost := translate(old)
-	if err := m.acceptLoss(lost, a.lossy); err != nil {
+	if err := acceptLoss(m.session, lost, a.lossy); err != nil {
 		return err
 	}
 	m.record = &record{Old: manifest(old), UID: old.GetUID(), Generation: old.GetGeneration(), Set: set, Pods: map[string]types.UID{}}

@@ -24,7 +24,10 @@ func restore(set, old *unstructured.Unstructured, limits snapshot.Limits) (*unst
 		t.toDeployment()
 	}
 	for path, values := range withoutEffect() {
-		drop(t.old, strings.Split(path, "."), values)
+		fields := strings.Split(path, ".")
+		if value, found, _ := unstructured.NestedFieldNoCopy(t.old, fields...); found && slices.Contains(values, value) {
+			unstructured.RemoveNestedField(t.old, fields...)
+		}
 	}
 	t.loseDeep("spec", t.old, "a "+old.GetKind()+" has no such field")
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata(set), "spec": t.spec}}
@@ -46,15 +49,6 @@ func withoutEffect() map[string][]any {
 		"updateStrategy.rollingUpdate.onStepFailed":       {string(v1beta1.HoldOnDeadline)},
 		"disruption.onDrain":                              {string(v1beta1.IgnoreDrain)},
 		"disruption.podDisruptionBudget":                  {string(v1beta1.NoBudget)},
-	}
-}
-
-// drop removes a nested field that has one of some values.
-func drop(from map[string]any, path []string, values []any) {
-	if parent, ok, _ := unstructured.NestedFieldNoCopy(from, path[:len(path)-1]...); ok {
-		if object, ok := parent.(map[string]any); ok && slices.Contains(values, object[path[len(path)-1]]) {
-			delete(object, path[len(path)-1])
-		}
 	}
 }
 

@@ -61,11 +61,8 @@ func convert(s *session.Session, filenames []string, lossy bool) error {
 	if len(c.refused) > 0 {
 		return errors.New(strings.Join(c.refused, "; "))
 	}
-	if len(c.lost) > 0 && !lossy {
-		return fmt.Errorf("no counterpart for %s; --lossy leaves it out", strings.Join(c.lost, "; "))
-	}
-	for _, what := range c.lost {
-		fmt.Fprintln(s.ErrOut, "warning: left out:", what)
+	if err := acceptLoss(s, c.lost, lossy); err != nil {
+		return err
 	}
 	for _, what := range c.left {
 		fmt.Fprintln(s.ErrOut, "warning: printed as it is:", what)

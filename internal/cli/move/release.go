@@ -141,7 +141,7 @@ func (m releaser) prepare(ctx context.Context, raw *unstructured.Unstructured, l
 		return fmt.Errorf("rollset %s: %w", set.Name, err)
 	}
 	old, lost := restore(raw, m.Old, limits)
-	if err := m.acceptLoss(lost, lossy); err != nil {
+	if err := acceptLoss(m.session, lost, lossy); err != nil {
 		return err
 	}
 	m.ReplicaSets = nil

@@ -26,12 +26,9 @@ func (m rest) createResting(ctx context.Context) error {
 		return err
 	}
 	resting := m.Old.DeepCopy()
-	annotations := resting.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
+	if err := unstructured.SetNestedField(resting.Object, string(m.UID), "metadata", "annotations", restingAnnotation); err != nil {
+		return err
 	}
-	annotations[restingAnnotation] = string(m.UID)
-	resting.SetAnnotations(annotations)
 	if err := unstructured.SetNestedMap(resting.Object, map[string]any{"type": string(appsv1.OnDeleteStatefulSetStrategyType)}, "spec", "updateStrategy"); err != nil {
 		return err
 	}

@@ -124,12 +124,12 @@ func uncontrolled(o *unstructured.Unstructured) error {
 }
 
 // acceptLoss prints what has no counterpart, or returns it as an error.
-func (m *mover) acceptLoss(lost []string, lossy bool) error {
+func acceptLoss(s *session.Session, lost []string, lossy bool) error {
 	if len(lost) > 0 && !lossy {
 		return fmt.Errorf("no counterpart for %s; --lossy leaves it out", strings.Join(lost, "; "))
 	}
 	for _, what := range lost {
-		fmt.Fprintln(m.session.ErrOut, "warning: left out:", what)
+		fmt.Fprintln(s.ErrOut, "warning: left out:", what)
 	}
 	return nil
 }
@@ -242,21 +242,6 @@ func (m *mover) create(ctx context.Context, o *unstructured.Unstructured) error 
 	return err
 }
 
-// runOn reads the pods that keep running. It leaves out a deleted pod, because the controller of the pods replaces it.
-func (m *mover) runOn(ctx context.Context) ([]*corev1.Pod, error) {
-	list := &corev1.PodList{}
-	if err := m.client.List(ctx, list, client.InNamespace(m.namespace)); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	var found []*corev1.Pod
-	for i := range list.Items {
-		if uid, ok := m.Pods[list.Items[i].Name]; ok && uid == list.Items[i].UID {
-			found = append(found, &list.Items[i])
-		}
-	}
-	return found, nil
-}
-
 // orphaned waits until an object that is gone owns neither pods nor claims.
 func (m *mover) orphaned(ctx context.Context, old types.UID) error {
 	return m.await(ctx, "the pods and claims to be let go", func(ctx context.Context) (bool, error) {
@@ -302,19 +287,24 @@ func (m *mover) label(ctx context.Context, key, value string) error {
 	return nil
 }
 
-// tellPods prints how many of the pods keep running.
+// tellPods prints how many of the pods keep running. It leaves out a deleted pod, because the controller of the pods replaces it.
 func (m *mover) tellPods(ctx context.Context) error {
-	pods, err := m.runOn(ctx)
-	if err != nil {
-		return err
+	pods := &corev1.PodList{}
+	if err := m.client.List(ctx, pods, client.InNamespace(m.namespace)); err != nil {
+		return fmt.Errorf("list pods: %w", err)
 	}
-	restarts := int32(0)
-	for _, pod := range pods {
-		for i := range pod.Status.ContainerStatuses {
-			restarts += pod.Status.ContainerStatuses[i].RestartCount
+	kept, restarts := 0, int32(0)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if uid, ok := m.Pods[pod.Name]; !ok || uid != pod.UID {
+			continue
+		}
+		kept++
+		for _, status := range pod.Status.ContainerStatuses {
+			restarts += status.RestartCount
 		}
 	}
-	_, err = fmt.Fprintf(m.session.Out, "%d of %d pods run on; their containers have been restarted %d times in all\n", len(pods), len(m.Pods), restarts)
+	_, err := fmt.Fprintf(m.session.Out, "%d of %d pods run on; their containers have been restarted %d times in all\n", kept, len(m.Pods), restarts)
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
 	}

@@ -12,12 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// managerNamespace and managerLabels are the namespace and labels that the manifests give to the manager.
+// managerNamespace is the namespace that the manifests give to the manager.
 const managerNamespace = "rollset-system"
-
-func managerLabels() client.MatchingLabels {
-	return client.MatchingLabels{"app.kubernetes.io/name": "rollset", "control-plane": "controller-manager"}
-}
 
 // Skew is the difference between the plugin's version and the manager's.
 type Skew struct {
@@ -34,7 +30,8 @@ func (s *Session) Skew(ctx context.Context, own string) Skew {
 		return Skew{Manager: "unknown: " + Explain(err)}
 	}
 	list := &appsv1.DeploymentList{}
-	if err := c.List(ctx, list, client.InNamespace(managerNamespace), managerLabels()); err != nil {
+	manager := client.MatchingLabels{"app.kubernetes.io/name": "rollset", "control-plane": "controller-manager"}
+	if err := c.List(ctx, list, client.InNamespace(managerNamespace), manager); err != nil {
 		return Skew{Manager: "unknown: " + Explain(err)}
 	}
 	if len(list.Items) == 0 || len(list.Items[0].Spec.Template.Spec.Containers) == 0 {

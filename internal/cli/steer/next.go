@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/cli/view"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -38,7 +39,7 @@ func rollsNext(set *v1beta1.RollSet, target string, steps int) string {
 	case wanted == 0:
 		return "the partition keeps all pods where they are"
 	}
-	there := podsAt(set, target)
+	there := int(view.Counted(set, target).Replicas)
 	text := move(wanted-there, limits, steps)
 	switch {
 	case there > 0 && there <= wanted:
@@ -75,16 +76,6 @@ func move(n int, limits snapshot.Limits, steps int) string {
 
 // stepsOf returns in how many steps a set moves to a new revision; 0 if it does so at once.
 func stepsOf(set *v1beta1.RollSet) int { return len(set.Spec.UpdateStrategy.RollingUpdate.Steps) }
-
-// podsAt returns how many pods the status shows at a revision.
-func podsAt(set *v1beta1.RollSet, revision string) int {
-	for i := range set.Status.Revisions {
-		if set.Status.Revisions[i].Name == revision {
-			return int(set.Status.Revisions[i].Replicas)
-		}
-	}
-	return 0
-}
 
 // pods formats a number of pods.
 func pods(n int) string {

@@ -6,12 +6,14 @@ package steer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,13 +70,14 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 	}
 	var data struct {
 		Spec struct {
-			Template map[string]any `json:"template"`
+			Template json.RawMessage `json:"template"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal(target.Data.Raw, &data); err != nil || data.Spec.Template == nil {
+	var template map[string]any
+	if err := errors.Join(json.Unmarshal(target.Data.Raw, &data), utiljson.Unmarshal(data.Spec.Template, &template)); err != nil || template == nil {
 		return "", fmt.Errorf("revision %d (%s) holds no template", target.Revision, target.Name)
 	}
-	if err := unstructured.SetNestedMap(set.raw.Object, integers(data.Spec.Template), "spec", "template"); err != nil {
+	if err := unstructured.SetNestedMap(set.raw.Object, template, "spec", "template"); err != nil {
 		return "", err
 	}
 	steps := 0 // going back takes none
@@ -86,24 +89,6 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 		next += fmt.Sprintf("\nwarning: revision %d is not proven: never were all pods available at it", target.Revision)
 	}
 	return next, nil
-}
-
-// integers returns decoded JSON with whole numbers as int64, as the API's own decoder returns them.
-func integers(object map[string]any) map[string]any {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return object
-	}
-	u := &unstructured.Unstructured{}
-	wrapped := append(append([]byte(`{"apiVersion":"v1","kind":"x","template":`), raw...), '}')
-	if err := u.UnmarshalJSON(wrapped); err != nil {
-		return object
-	}
-	template, _, err := unstructured.NestedMap(u.Object, "template")
-	if err != nil {
-		return object
-	}
-	return template
 }
 
 func newRestart(s *session.Session) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -99,10 +100,8 @@ func stepAtWork(set set) (r *v1beta1.RolloutStatus, done bool, err error) {
 
 // ask writes an annotation by which users make a request, and removes those that stand against it.
 func ask(set set, key, value string, others ...string) {
-	annotations := set.raw.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := map[string]string{}
+	maps.Copy(annotations, set.raw.GetAnnotations())
 	annotations[key] = value
 	for _, other := range others {
 		delete(annotations, other)

@@ -12,7 +12,6 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -139,12 +138,17 @@ func (t *tree) rows(limit int) []row {
 	return rows
 }
 
+// stems returns what is drawn in front of an entry, and below it in front of its own.
+func stems(last bool) (stem, below string) {
+	if last {
+		return "└─ ", "   "
+	}
+	return "├─ ", "│  "
+}
+
 // branchRows returns the rows of a revision and its pods.
 func (t *tree) branchRows(b *branch, last bool, limit int) []row {
-	stem, below := "├─ ", "│  "
-	if last {
-		stem, below = "└─ ", "   "
-	}
+	stem, below := stems(last)
 	title := fmt.Sprintf("revision %d %s%s", b.number, b.name, b.role)
 	if b.number == 0 {
 		title = "revision unknown"
@@ -182,10 +186,7 @@ func fold(leaves []leaf, limit int) (shown, folded []leaf) {
 
 // podRows returns the rows of a pod and its claims.
 func (t *tree) podRows(l *leaf, below string, last bool) []row {
-	stem, deeper := "├─ ", "│  "
-	if last {
-		stem, deeper = "└─ ", "   "
-	}
+	stem, deeper := stems(last)
 	status := l.state.String()
 	if snapshot.Surges(l.pod) {
 		status += " (surge)"
@@ -204,18 +205,13 @@ func (t *tree) podRows(l *leaf, below string, last bool) []row {
 }
 
 func claimRow(claim *corev1.PersistentVolumeClaim, below string, last bool) row {
-	stem := "├─ "
-	if last {
-		stem = "└─ "
-	}
+	stem, _ := stems(last)
 	size := claim.Status.Capacity[corev1.ResourceStorage]
 	if size.IsZero() {
 		size = claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
-	return row{stem: below + stem, name: "claim " + claim.Name, columns: []string{string(claim.Status.Phase), sizeOf(size)}}
+	return row{stem: below + stem, name: "claim " + claim.Name, columns: []string{string(claim.Status.Phase), size.String()}}
 }
-
-func sizeOf(q resource.Quantity) string { return q.String() }
 
 // align draws rows with aligned columns.
 func align(rows []row) []string {

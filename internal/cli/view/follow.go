@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -55,7 +56,8 @@ func (f *follower) follow(ctx context.Context, object client.Object, list client
 			return w, err
 		},
 	}, object, 0)
-	if err := informer.SetTransform(toolscache.TransformFunc(withoutManagedFields)); err != nil {
+	// Managed fields are the largest part of an object, and are never shown.
+	if err := informer.SetTransform(cache.TransformStripManagedFields()); err != nil {
 		return nil, err
 	}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *toolscache.Reflector, err error) { f.fail(err) }); err != nil {
@@ -90,14 +92,6 @@ func (f *follower) await(ctx context.Context, synced func() bool) error {
 func withRaw(options client.ListOptions, raw metav1.ListOptions) *client.ListOptions {
 	options.Raw = &raw
 	return &options
-}
-
-// withoutManagedFields drops the managed fields, which are the largest part of an object and are never shown.
-func withoutManagedFields(object any) (any, error) {
-	if o, ok := object.(metav1.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 func (f *follower) tell() {

@@ -134,9 +134,7 @@ func (g *get) read(ctx context.Context, c client.Client, set *v1beta1.RollSet) (
 	if err := c.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels{v1beta1.SetLabel: set.Name}); err != nil {
 		g.warn(fmt.Errorf("list claims: %w", err))
 	}
-	for i := range list.Items {
-		o.claims = append(o.claims, &list.Items[i])
-	}
+	o.claims = Pointers(list.Items)
 	return o, nil
 }
 
@@ -170,10 +168,9 @@ func (g *get) list(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return err
 	}
-	sets := make([]*v1beta1.RollSet, 0, len(list.Items))
-	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
-		sets = append(sets, &list.Items[i])
+	sets := Pointers(list.Items)
+	for _, set := range sets {
+		set.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
 	}
 	if g.output != "" && g.output != outputWide {
 		return g.print(sets, true)

@@ -92,15 +92,15 @@ func listRevisions(s *session.Session, set *v1beta1.RollSet, revisions []*appsv1
 		if t, err := template(r); err == nil {
 			shown = images(t)
 		}
-		n := counted(set, r.Name)
+		n := Counted(set, r.Name)
 		fmt.Fprintf(w, "%d%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", r.Revision, inParentheses(role(set, r)), r.Name, proven(r), n.Replicas, n.AvailableReplicas,
 			age(s.Clock.Now(), r.CreationTimestamp), shown, cmp.Or(podstate.Printable(r.Annotations[changeCause], textLimit), "<none>"))
 	}
 	return w.Flush()
 }
 
-// counted returns the pods of a revision as the status counts them.
-func counted(set *v1beta1.RollSet, name string) v1beta1.RevisionStatus {
+// Counted returns the pods of a revision as the status counts them.
+func Counted(set *v1beta1.RollSet, name string) v1beta1.RevisionStatus {
 	for _, r := range set.Status.Revisions {
 		if r.Name == name {
 			return r

@@ -68,7 +68,7 @@ type verdict struct {
 func (v verdict) end(key client.ObjectKey) error {
 	switch {
 	case v.failed:
-		return failedRollout(key, v)
+		return &session.ExitError{Code: session.ExitFailed, Err: fmt.Errorf("rollset %s is stalled: %s", key.Name, v.message)}
 	case v.rests == session.ExitPaused:
 		return &session.ExitError{Code: v.rests, Err: fmt.Errorf("rollset %s: %s; kubectl rollset resume %s lets the rollout go on", key.Name, v.message, key.Name)}
 	case v.rests == session.ExitOnDelete:
@@ -135,10 +135,6 @@ func printStatus(ctx context.Context, s *session.Session, key client.ObjectKey) 
 	}
 	_, err = fmt.Fprintln(s.Out, v.message)
 	return err
-}
-
-func failedRollout(key client.ObjectKey, v verdict) error {
-	return &session.ExitError{Code: session.ExitFailed, Err: fmt.Errorf("rollset %s is stalled: %s", key.Name, v.message)}
 }
 
 // AwaitOptions configure what to wait for.

@@ -6,6 +6,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -93,10 +94,7 @@ func grow(o objects, now time.Time) *tree {
 		byRevision[name] = append(byRevision[name], leafOf(o.set, pod, claims, now))
 	}
 	t.addBranches(o, byRevision)
-	for _, c := range claims {
-		t.unused = append(t.unused, c)
-	}
-	slices.SortFunc(t.unused, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	t.unused = slices.SortedFunc(maps.Values(claims), func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	return t
 }
 
@@ -119,12 +117,7 @@ func (t *tree) addBranches(o objects, byRevision map[string][]leaf) {
 			add(r.Name, r)
 		}
 	}
-	var rest []string
-	for name := range byRevision {
-		rest = append(rest, name)
-	}
-	slices.Sort(rest)
-	for _, name := range rest {
+	for _, name := range slices.Sorted(maps.Keys(byRevision)) {
 		add(name, nil)
 	}
 }

@@ -39,14 +39,23 @@ func Revisions(ctx context.Context, c client.Reader, set *v1beta1.RollSet) ([]*a
 	if err := c.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	var own []*appsv1.ControllerRevision
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], set) {
-			own = append(own, &list.Items[i])
-		}
-	}
+	own := ownedBy(set, Pointers(list.Items))
 	sortRevisions(own)
 	return own, nil
+}
+
+// Pointers returns the addresses of items.
+func Pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// ownedBy returns the objects that a set controls.
+func ownedBy[T metav1.Object](set *v1beta1.RollSet, objects []T) []T {
+	return slices.DeleteFunc(objects, func(o T) bool { return !metav1.IsControlledBy(o, set) })
 }
 
 func sortRevisions(all []*appsv1.ControllerRevision) {
@@ -132,12 +141,7 @@ func Pods(ctx context.Context, c client.Reader, set *v1beta1.RollSet) ([]*corev1
 	if err := c.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	var own []*corev1.Pod
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], set) {
-			own = append(own, &list.Items[i])
-		}
-	}
+	own := ownedBy(set, Pointers(list.Items))
 	slices.SortFunc(own, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return own, nil
 }

@@ -96,26 +96,24 @@ func (l *live) objects() (o objects, err error) {
 	if o.set, err = stored(l.stores.sets.List(), l.set); err != nil {
 		return o, err
 	}
-	for _, object := range l.stores.pods.List() {
-		if pod, ok := object.(*corev1.Pod); ok && metav1.IsControlledBy(pod, l.set) {
-			o.pods = append(o.pods, pod)
-		}
-	}
-	for _, object := range l.stores.revisions.List() {
-		if r, ok := object.(*appsv1.ControllerRevision); ok && metav1.IsControlledBy(r, l.set) {
-			o.revisions = append(o.revisions, r)
-		}
-	}
+	o.pods = ownedBy(l.set, among[*corev1.Pod](l.stores.pods))
+	o.revisions = ownedBy(l.set, among[*appsv1.ControllerRevision](l.stores.revisions))
 	sortRevisions(o.revisions)
-	if l.stores.claims == nil {
-		return o, nil
-	}
-	for _, object := range l.stores.claims.List() {
-		if claim, ok := object.(*corev1.PersistentVolumeClaim); ok {
-			o.claims = append(o.claims, claim)
-		}
+	if l.stores.claims != nil {
+		o.claims = among[*corev1.PersistentVolumeClaim](l.stores.claims)
 	}
 	return o, nil
+}
+
+// among returns the objects of a store.
+func among[T any](store toolscache.Store) []T {
+	var found []T
+	for _, object := range store.List() {
+		if o, ok := object.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
 }
 
 // isTerminal reports whether the output can be redrawn.
