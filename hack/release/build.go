@@ -43,6 +43,18 @@ func build(ctx context.Context, root string, t target, path string) error {
 	return nil
 }
 
+// buildVersion builds a binary and inspects it. A version that is not empty must be that of the commit.
+func (t target) buildVersion(ctx context.Context, root, path, version string) (binary, error) {
+	if err := build(ctx, root, t, path); err != nil {
+		return binary{}, err
+	}
+	b, err := inspect(path, t.arch)
+	if err != nil || version == "" {
+		return b, err
+	}
+	return b, b.checkVersion(version)
+}
+
 // binary is a binary, with its build information.
 type binary struct {
 	path, arch string

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,7 +49,7 @@ func writeChart(root, out, version, image string) error {
 		return err
 	}
 	var archive bytes.Buffer
-	if err := writeTar(&archive, files, committed); err != nil {
+	if err := writeTarball(&archive, files, committed); err != nil {
 		return fmt.Errorf("pack the chart: %w", err)
 	}
 	return os.WriteFile(filepath.Join(out, chartName(version)), archive.Bytes(), 0o644)
@@ -58,25 +57,17 @@ func writeChart(root, out, version, image string) error {
 
 // chartFiles returns the files of a chart, sorted by name, with new values in some lines.
 func chartFiles(folder string, values map[string]map[string]string) ([]packed, error) {
-	var files []packed
-	tree := os.DirFS(folder)
-	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return err
-		}
-		for key, value := range values[name] {
+	files, err := filesOf(folder)
+	for i := range files {
+		f := &files[i]
+		for key, value := range values[f.name] {
 			line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
-			if n := len(line.FindAll(content, -1)); n != 1 {
-				return fmt.Errorf("%s has %d lines %q, not one", name, n, key)
+			if n := len(line.FindAll(f.content, -1)); n != 1 {
+				return nil, fmt.Errorf("%s has %d lines %q, not one", f.name, n, key)
 			}
-			content = line.ReplaceAllLiteral(content, []byte(key+": "+value))
+			f.content = line.ReplaceAllLiteral(f.content, []byte(key+": "+value))
 		}
-		files = append(files, packed{"rollset/" + name, 0o644, content})
-		return nil
-	})
+		f.name = "rollset/" + f.name
+	}
 	return files, err
 }

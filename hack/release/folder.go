@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,28 +36,19 @@ func writeFolder(folder, out, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", dockerfileName, folder, err)
 	}
-	var entries []entry
-	var files []packed
-	tree := os.DirFS(folder)
-	err = fs.WalkDir(tree, ".", func(file string, found fs.DirEntry, err error) error {
-		if err != nil || found.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(tree, file)
-		if err != nil {
-			return err
-		}
-		files = append(files, packed{path.Join(name, file), 0o644, content})
-		if top, _, _ := strings.Cut(file, "/"); copied[top] {
-			entries = append(entries, entry{name: file, mode: 0o644, content: content})
-		}
-		return nil
-	})
+	files, err := filesOf(folder)
 	if err != nil {
 		return err
 	}
+	var entries []packed
+	for i := range files {
+		if top, _, _ := strings.Cut(files[i].name, "/"); copied[top] {
+			entries = append(entries, files[i])
+		}
+		files[i].name = path.Join(name, files[i].name)
+	}
 	var archive bytes.Buffer
-	if err := writeTar(&archive, files, created); err != nil {
+	if err := writeTarball(&archive, files, created); err != nil {
 		return fmt.Errorf("pack %s: %w", folder, err)
 	}
 	if err := os.WriteFile(filepath.Join(out, name+".tgz"), archive.Bytes(), 0o644); err != nil {

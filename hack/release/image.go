@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -39,18 +38,9 @@ func writeImage(ctx context.Context, root, out, version string) error {
 	}
 	var binaries []binary
 	for _, arch := range architectures() {
-		path := binaryPath(out, arch)
-		if err := build(ctx, root, target{".", "linux", arch}, path); err != nil {
-			return err
-		}
-		b, err := inspect(path, arch)
+		b, err := target{".", "linux", arch}.buildVersion(ctx, root, binaryPath(out, arch), version)
 		if err != nil {
 			return err
-		}
-		if version != "" {
-			if err := b.checkVersion(version); err != nil {
-				return err
-			}
 		}
 		binaries = append(binaries, b)
 	}
@@ -61,7 +51,7 @@ func writeImage(ctx context.Context, root, out, version string) error {
 			return err
 		}
 		platforms = append(platforms, platform{
-			arch: b.arch, entries: []entry{{name: "manager", mode: 0o755, content: content}}, by: "go build",
+			arch: b.arch, entries: []packed{{name: "manager", mode: 0o755, content: content}}, by: "go build",
 			config: v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Labels: labels(b)},
 		})
 	}
@@ -72,7 +62,7 @@ func writeImage(ctx context.Context, root, out, version string) error {
 // or certificates: the only server that it talks to is the API server, and every pod is given its certificate authority.
 type platform struct {
 	arch    string
-	entries []entry
+	entries []packed
 	config  v1.Config
 	// by says what made the files.
 	by string
@@ -117,24 +107,15 @@ func writeArchive(path string, index v1.ImageIndex, b binary) error {
 	if err != nil {
 		return err
 	}
-	var entries []entry
-	files := os.DirFS(folder)
-	err = fs.WalkDir(files, ".", func(name string, found fs.DirEntry, err error) error {
-		if err != nil || found.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(files, name)
-		entries = append(entries, entry{name: name, mode: 0o644, content: content})
-		return err
-	})
+	files, err := filesOf(folder)
 	if err != nil {
 		return err
 	}
-	archive, err := archiveOf(entries, at)
-	if err != nil {
+	var archive bytes.Buffer
+	if err := writeTar(&archive, files, at, tar.FormatUSTAR); err != nil {
 		return err
 	}
-	return os.WriteFile(path, archive, 0o644)
+	return os.WriteFile(path, archive.Bytes(), 0o644)
 }
 
 // imageIndex returns the image for all platforms.
@@ -165,12 +146,12 @@ func (notArtifact) ArtifactType() (string, error) { return "", nil }
 
 // image returns the image.
 func (p platform) image(created time.Time) (v1.Image, error) {
-	archive, err := archiveOf(p.entries, created)
-	if err != nil {
+	var archive bytes.Buffer
+	if err := writeTar(&archive, p.entries, created, tar.FormatUSTAR); err != nil {
 		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(archive)), nil
+		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
 	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 	if err != nil {
 		return nil, err
@@ -183,32 +164,6 @@ func (p platform) image(created time.Time) (v1.Image, error) {
 		return nil, err
 	}
 	return mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: p.by}})
-}
-
-// entry is a file in an archive.
-type entry struct {
-	name    string
-	mode    int64
-	content []byte
-}
-
-// archiveOf returns a tar of files that belong to root and have the same time.
-func archiveOf(entries []entry, at time.Time) ([]byte, error) {
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for _, e := range entries {
-		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.content)), ModTime: at, Format: tar.FormatUSTAR,
-		}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	err := w.Close()
-	return archive.Bytes(), err
 }
 
 // labels describe the image, with the keys of the OCI.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,18 +73,9 @@ func writePlugin(ctx context.Context, root, out, version, downloads string) erro
 	defer func() { _ = os.RemoveAll(folder) }()
 	manifest := newKrew()
 	for _, t := range plugins() {
-		path := filepath.Join(folder, t.file())
-		if err := build(ctx, root, t, path); err != nil {
-			return err
-		}
-		b, err := inspect(path, t.arch)
+		b, err := t.buildVersion(ctx, root, filepath.Join(folder, t.file()), version)
 		if err != nil {
 			return err
-		}
-		if version != "" {
-			if err := b.checkVersion(version); err != nil {
-				return err
-			}
 		}
 		sum, err := t.publish(b, filepath.Join(root, licenseName), out)
 		if err != nil {
@@ -127,7 +119,7 @@ func (t target) pack(b binary, license, path string) error {
 	}
 	files := []packed{{t.file(), 0o755, program}, {licenseName, 0o644, terms}}
 	var archive bytes.Buffer
-	write := writeTar
+	write := writeTarball
 	if t.os == windows {
 		write = writeZip
 	}
@@ -144,14 +136,34 @@ type packed struct {
 	content []byte
 }
 
-func writeTar(w io.Writer, files []packed, at time.Time) error {
+// filesOf returns the files of a folder, sorted by name.
+func filesOf(folder string) (files []packed, err error) {
+	tree := os.DirFS(folder)
+	err = fs.WalkDir(tree, ".", func(name string, found fs.DirEntry, err error) error {
+		if err != nil || found.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(tree, name)
+		files = append(files, packed{name, 0o644, content})
+		return err
+	})
+	return files, err
+}
+
+// writeTarball writes a compressed tar.
+func writeTarball(w io.Writer, files []packed, at time.Time) error {
 	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
-	archive := tar.NewWriter(compressed)
+	return errors.Join(writeTar(compressed, files, at, tar.FormatPAX), compressed.Close())
+}
+
+// writeTar writes a tar of files that belong to root and have the same time.
+func writeTar(w io.Writer, files []packed, at time.Time, format tar.Format) error {
+	archive := tar.NewWriter(w)
 	for _, f := range files {
-		header := &tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: at.UTC(), Format: tar.FormatPAX}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: at.UTC(), Format: format}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}
@@ -159,7 +171,7 @@ func writeTar(w io.Writer, files []packed, at time.Time) error {
 			return err
 		}
 	}
-	return errors.Join(archive.Close(), compressed.Close())
+	return archive.Close()
 }
 
 func writeZip(w io.Writer, files []packed, at time.Time) error {
