@@ -66,11 +66,23 @@ func (d defect) overlay(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	wrong := filepath.Join(dir, filepath.Base(d.file))
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(d.root, d.file): wrong}})
+	return writeOverlay(dir, map[string]string{filepath.Join(d.root, d.file): source})
+}
+
+// writeOverlay writes sources, by the paths of the files that they stand for, and the list that makes the compiler use them, into a
+// folder. It returns the list's path.
+func writeOverlay(dir string, sources map[string]string) (string, error) {
+	replace := map[string]string{}
+	for path, source := range sources {
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(replace[path], []byte(source), 0o600); err != nil {
+			return "", err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "overlay.json")
-	return path, errors.Join(os.WriteFile(wrong, []byte(source), 0o600), os.WriteFile(path, list, 0o600))
+	return path, os.WriteFile(path, list, 0o600)
 }

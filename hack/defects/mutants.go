@@ -67,7 +67,7 @@ func sample(ctx context.Context, root string, d draw, out io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := &sampling{mutator: m, dir: dir, out: out, argued: argued}
-	if s.overlaid, err = m.overlay(dir); err != nil {
+	if s.overlaid, err = writeOverlay(dir, m.overlaid); err != nil {
 		return err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(m.all), func(m mutant) bool { return !d.only(m) })
@@ -184,18 +184,11 @@ func (s *sampling) run(ctx context.Context, of suite, limit time.Duration, env .
 	test := exec.CommandContext(ctx, s.binary(of.pkg), slices.Concat(of.args, []string{"-test.failfast"})...)
 	test.Dir = filepath.Join(s.root, of.pkg)
 	test.Env = append(test.Environ(), append(env, "RAPID_NOFAILFILE=true")...)
-	out, err := test.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	failed, err := outcome(ctx, test)
+	if errors.Is(err, context.DeadlineExceeded) {
 		return "no end after " + limit.String(), nil
-	case ctx.Err() != nil:
-		return "", ctx.Err()
-	case errors.As(err, &exit):
-		return firstFailure(string(out)), nil
-	default:
-		return "", err
 	}
+	return failed, err
 }
 
 // play plays mutants one after the other.

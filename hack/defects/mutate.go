@@ -83,23 +83,6 @@ func mutate(root string) (*mutator, error) {
 	return m, nil
 }
 
-// overlay writes the sources with the mutants, and the list that makes the compiler use them, into a folder.
-func (m *mutator) overlay(dir string) (string, error) {
-	replace := map[string]string{}
-	for path, source := range m.overlaid {
-		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(replace[path], []byte(source), 0o600); err != nil {
-			return "", err
-		}
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, list, 0o600)
-}
-
 // exports finds the export data of the packages that the module needs.
 func exports(root string) (importer.Lookup, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/...")

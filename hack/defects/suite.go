@@ -151,6 +151,11 @@ func (d defect) fails(ctx context.Context, binary, pkg, overlay string, s *suite
 	if s.builds {
 		test.Env = append(test.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
 	}
+	return outcome(ctx, test)
+}
+
+// outcome runs tests and returns the first that fails; empty if none does, or the package has no tests.
+func outcome(ctx context.Context, test *exec.Cmd) (string, error) {
 	out, err := test.CombinedOutput()
 	if ctx.Err() != nil {
 		return "", ctx.Err()
