@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -70,8 +69,8 @@ func (in *input) sort(u *unstructured.Unstructured) error {
 	case "Deployment":
 		return decode(u, &in.deployment)
 	case "ClusterRoleBinding":
-		var b rbacv1.ClusterRoleBinding
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &b, true); err != nil {
+		var b *rbacv1.ClusterRoleBinding
+		if err := decode(u, &b); err != nil {
 			return err
 		}
 		in.rules[b.RoleRef.Name] = nil
@@ -100,8 +99,8 @@ func (in *input) sortRoles(roles map[string]*unstructured.Unstructured) error {
 		_, bound := in.rules[name]
 		switch {
 		case bound:
-			var role rbacv1.ClusterRole
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &role, true); err != nil {
+			var role *rbacv1.ClusterRole
+			if err := decode(u, &role); err != nil {
 				return fmt.Errorf("ClusterRole %s: %w", name, err)
 			}
 			in.rules[name] = role.Rules
@@ -134,5 +133,3 @@ func decode[T any](u *unstructured.Unstructured, into **T) error {
 	*into = new(T)
 	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, *into, true)
 }
-
-func lower(kind string) string { return strings.ToLower(kind) }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -70,7 +71,7 @@ func (r *release) files(in *input) (map[string]any, error) {
 		"Dockerfile":                                                                dockerfile(annotations(), "manifests", "metadata", "tests"),
 	}
 	for _, o := range in.others {
-		files[fmt.Sprintf("manifests/%s_%s.yaml", o.GetName(), lower(o.GetKind()))] = o.Object
+		files[fmt.Sprintf("manifests/%s_%s.yaml", o.GetName(), strings.ToLower(o.GetKind()))] = o.Object
 	}
 	return files, nil
 }

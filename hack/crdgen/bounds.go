@@ -38,7 +38,7 @@ func bounds() []bound {
 		{"metadata", nameName},
 		{"spec.selector.matchLabels", boundLabels},
 		{"spec.selector.matchExpressions", boundExpressions(32, 64)},
-		{"spec.selector.matchExpressions[].key", func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, ownKey, ownKeyMessage) }},
+		{"spec.selector.matchExpressions[].key", rule(ownKey, ownKeyMessage)},
 		{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchLabels", boundLabels},
 		{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchExpressions", boundExpressions(16, 16)},
 		{"spec.lifecycle.preNormal.labelsHandler{}", boundLabelValue},
@@ -46,8 +46,8 @@ func bounds() []bound {
 		{"spec.lifecycle.preDelete.labelsHandler{}", boundLabelValue},
 		{"spec.template.metadata", boundMetadata},
 		{"spec.template.spec", dropDebugging},
-		{"spec.template.spec.restartPolicy", requireRestart},
-		{"spec.template.spec.activeDeadlineSeconds", forbid("must not be set: a pod of a set is meant to run until it is replaced")},
+		{"spec.template.spec.restartPolicy", rule("self == 'Always'", "must be Always: a pod of a set is meant to run until it is replaced")},
+		{"spec.template.spec.activeDeadlineSeconds", rule("false", "must not be set: a pod of a set is meant to run until it is replaced")},
 		{"spec.volumeClaimTemplates[]", boundClaimTemplate},
 		{"spec.volumeClaimTemplates[].metadata", boundMetadata},
 		{"spec.volumeClaimTemplates[].metadata.name", boundClaimName},
@@ -150,12 +150,9 @@ func boundClaimName(s *apiextensionsv1.JSONSchemaProps) {
 		"must be a DNS label, since it names a volume: lower case letters, digits and '-', beginning and ending with a letter or digit")
 }
 
-func requireRestart(s *apiextensionsv1.JSONSchemaProps) {
-	schema.AddRule(s, "self == 'Always'", "must be Always: a pod of a set is meant to run until it is replaced")
-}
-
-func forbid(message string) func(*apiextensionsv1.JSONSchemaProps) {
-	return func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, "false", message) }
+// rule adds a validation rule.
+func rule(expression, message string) func(*apiextensionsv1.JSONSchemaProps) {
+	return func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, expression, message) }
 }
 
 func require(s *apiextensionsv1.JSONSchemaProps, field string) {

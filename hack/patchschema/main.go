@@ -116,23 +116,18 @@ func without(s map[string]any) map[string]any {
 		inner, isMap := value.(map[string]any)
 		switch {
 		case isMap && key == "properties":
-			kept[key] = withoutEach(inner)
+			properties := map[string]any{}
+			for name, property := range inner {
+				if property, ok := property.(map[string]any); ok {
+					properties[name] = without(property)
+				}
+			}
+			kept[key] = properties
 		case isMap && (key == "items" || key == "additionalProperties"):
 			kept[key] = without(inner)
 		case key == "$ref", key == "type", key == "format",
 			strings.HasPrefix(key, "x-kubernetes-patch-"), strings.HasPrefix(key, "x-kubernetes-list-"):
 			kept[key] = value
-		}
-	}
-	return kept
-}
-
-// withoutEach returns properties without descriptions and defaults.
-func withoutEach(properties map[string]any) map[string]any {
-	kept := map[string]any{}
-	for name, property := range properties {
-		if property, ok := property.(map[string]any); ok {
-			kept[name] = without(property)
 		}
 	}
 	return kept
