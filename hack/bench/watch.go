@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -139,7 +138,7 @@ func (w *watcher) names() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var names []string
-	for pod := range maps.Values(w.pods) {
+	for _, pod := range w.pods {
 		names = append(names, pod.Name)
 	}
 	slices.Sort(names)

@@ -5,6 +5,8 @@ package sim
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,13 +43,7 @@ func (w *World) Kubelet() kubelet.Model { return w.kubelets.model }
 func (w *World) Refuses(pod *corev1.Pod) string { return w.scheduler.refuse(pod) }
 
 // Nodes returns the names of the nodes of the world.
-func (*World) Nodes() []string {
-	var names []string
-	for i := range nodes {
-		names = append(names, nodeName(i))
-	}
-	return names
-}
+func (w *World) Nodes() []string { return slices.Sorted(maps.Keys(w.NodeLabels())) }
 
 // NodeLabels returns the labels that pods get from their nodes, by the names of nodes.
 func (*World) NodeLabels() map[string]map[string]string {

@@ -371,11 +371,7 @@ func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
 // Tally returns a count of the managers' writes. The status of sets is left out, because time and not the number of
 // pods bounds its writes.
 func (c *Checker) Tally() string {
-	var kinds []string
-	for kind := range c.writes {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
+	kinds := slices.Sorted(maps.Keys(c.writes))
 	for i, kind := range kinds {
 		kinds[i] = fmt.Sprintf("%s %d", kind, c.writes[kind])
 	}

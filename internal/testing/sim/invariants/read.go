@@ -37,10 +37,8 @@ func OwnerOf(obj client.Object) types.UID {
 	if obj == nil {
 		return ""
 	}
-	for _, ref := range obj.GetOwnerReferences() {
-		if ref.Controller != nil && *ref.Controller {
-			return ref.UID
-		}
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return ref.UID
 	}
 	return ""
 }
@@ -113,15 +111,8 @@ func matches(set *v1beta1.RollSet, obj client.Object) bool {
 
 // ClaimsOf returns the claims that a pod mounts.
 func ClaimsOf(obj any) []apiserver.Key {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return apiserver.ClaimsOf(pod)
 	}
-	var keys []apiserver.Key
-	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			keys = append(keys, apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
-		}
-	}
-	return keys
+	return nil
 }
