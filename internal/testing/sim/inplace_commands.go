@@ -28,27 +28,22 @@ func inPlaceCommands() []command {
 		specNumber("grace", func(s *v1beta1.RollSetSpec, n int32) {
 			s.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: n}
 		}),
-		specWord("annotate", setAnnotation),
-		specWord("memory", setMemory),
+		specWord("annotate", func(s *v1beta1.RollSetSpec, v string) {
+			key, value, _ := strings.Cut(v, "=")
+			metav1.SetMetaDataAnnotation(&s.Template.ObjectMeta, key, value)
+		}),
+		// A change of the request for memory restarts the container.
+		specWord("memory", func(s *v1beta1.RollSetSpec, v string) {
+			c := &s.Template.Spec.Containers[0]
+			c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
+			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+		}),
 		{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
 		{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
 		{"node-cpu", 1, limitNode},
 		{"refuse-cpu", 1, refuseResizes},
 		{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
 	}
-}
-
-// setAnnotation changes the metadata of the template and nothing else.
-func setAnnotation(spec *v1beta1.RollSetSpec, v string) {
-	key, value, _ := strings.Cut(v, "=")
-	metav1.SetMetaDataAnnotation(&spec.Template.ObjectMeta, key, value)
-}
-
-// setMemory requests memory. A change of the request restarts the container.
-func setMemory(spec *v1beta1.RollSetSpec, v string) {
-	c := &spec.Template.Spec.Containers[0]
-	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
-	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
 }
 
 // limitNode sets the CPU that a node has for one pod.

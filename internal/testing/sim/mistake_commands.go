@@ -26,10 +26,16 @@ import (
 // mistakes.
 func mistakeCommands() []command {
 	return []command{
-		{"skew", 1, skew},
+		// skew sets the clocks of the managers: "skew -5s" is behind all others.
+		forTime("skew", "skew", func(w *World, d time.Duration) {
+			for _, m := range w.Managers {
+				m.Skew = d
+			}
+		}),
 		{"rewind", 1, rewind},
 		{"late", 2, late},
-		{"slow-collector", 1, slowCollector},
+		// The garbage collector rests for a while, as if it had much else to do: "slow-collector 30s".
+		forTime("slow-collector", "slow-collector", func(w *World, d time.Duration) { w.asleep[apiserver.GCActor] = w.Now().Add(d) }),
 		{"garble", 1, noteEach("garble the state of", inplace.StateAnnotation, `{"revision":{"`)},
 		{"mislabel", 1, labelEach("mislabel", v1beta1.RevisionLabel, "none")}, // no such revision exists
 		{"forget", 0, forgetRevisions},
@@ -42,16 +48,6 @@ func mistakeCommands() []command {
 		{"api-default", 0, addDefault},
 		{"create-set", 0, func(_ context.Context, w *World, _ []string) error { w.createAgain(); return nil }},
 	}
-}
-
-// skew sets the clocks of the managers: "skew -5s" is behind all others.
-func skew(_ context.Context, w *World, args []string) error {
-	d, err := time.ParseDuration(args[0])
-	w.note("skew " + args[0])
-	for _, m := range w.Managers {
-		m.Skew = d
-	}
-	return err
 }
 
 // rewind restarts the managers with caches from a number of writes ago. With a kind, only the caches of that kind are
@@ -86,14 +82,6 @@ func late(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// slowCollector lets the garbage collector rest for a while, as if it had much else to do: "slow-collector 30s".
-func slowCollector(_ context.Context, w *World, args []string) error {
-	d, err := time.ParseDuration(args[0])
-	w.note("slow-collector " + args[0])
-	w.asleep[apiserver.GCActor] = w.Now().Add(d)
-	return err
-}
-
 // revisions returns all revisions in the namespace of the set, sorted by name.
 func (w *World) revisions() []*appsv1.ControllerRevision {
 	all := slices.SortedFunc(apiserver.Each[*appsv1.ControllerRevision](w.Store), byName)
@@ -114,16 +102,15 @@ func forgetRevisions(_ context.Context, w *World, _ []string) error {
 // forgetUpdateRevision deletes the update revision.
 func forgetUpdateRevision(_ context.Context, w *World, _ []string) error {
 	set := w.Set()
-	for _, object := range w.revisions() {
-		if set == nil || object.Name != set.Status.UpdateRevision {
-			continue
-		}
-		w.note("delete the update revision")
-		if err := w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(object)}); err != nil {
-			return err
-		}
+	if set == nil {
+		return nil
 	}
-	return nil
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: set.Status.UpdateRevision}
+	if w.Store.Get(key) == nil {
+		return nil
+	}
+	w.note("delete the update revision")
+	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: key})
 }
 
 // editRevisions edits all revisions, as a user may.

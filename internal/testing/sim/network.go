@@ -36,14 +36,6 @@ type sent struct {
 	commit func()
 }
 
-// outage lets managers not reach the API server for a while: "outage 12s". The first write is carried out, and its answer is lost.
-func outage(_ context.Context, w *World, args []string) error {
-	d, err := time.ParseDuration(args[0])
-	w.note("outage of " + args[0])
-	w.network.outage, w.network.cut = w.Now().Add(d), true
-	return err
-}
-
 // fault returns the fault of a write of a manager.
 func (n *network) fault(apiserver.Write) apiserver.Fault {
 	switch now := n.world.Now(); {

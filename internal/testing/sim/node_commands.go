@@ -20,7 +20,8 @@ import (
 func nodeCommands() []command {
 	return []command{
 		{"crash", 2, crash},
-		{"busy", 1, busy},
+		// Kubelets do not report for a while: "busy 5s". After that they report all changes at once.
+		forTime("busy", "keep kubelets busy for", func(w *World, d time.Duration) { w.kubelets.busy = w.Now().Add(d) }),
 		{"resize", 2, resizePods},
 		{"defer", 1, noteEach("leave no room for a resize of", kubelet.DeferResizeAnnotation, "true")},
 		{"room", 1, editEach("make room for a resize of", func(p *corev1.Pod) { delete(p.Annotations, kubelet.DeferResizeAnnotation) })},
@@ -46,14 +47,6 @@ func crash(_ context.Context, w *World, args []string) error {
 			t.due, t.at = true, w.Now()
 		}
 	}
-	return err
-}
-
-// busy keeps kubelets from reporting for a while: "busy 5s". After that they report all changes at once.
-func busy(_ context.Context, w *World, args []string) error {
-	d, err := time.ParseDuration(args[0])
-	w.note("keep kubelets busy for " + args[0])
-	w.kubelets.busy = w.Now().Add(d)
 	return err
 }
 

@@ -102,7 +102,8 @@ func commands() []command {
 		command{"run", 1, run},
 		command{"restart", 0, restart},
 		command{"managers", 1, managers},
-		command{"outage", 1, outage},
+		// Managers do not reach the API server for a while: "outage 12s". The first write is carried out, and its answer is lost.
+		forTime("outage", "outage of", func(w *World, d time.Duration) { w.network.outage, w.network.cut = w.Now().Add(d), true }),
 		command{"resync", 0, func(_ context.Context, w *World, _ []string) error { w.Resync(); return nil }},
 		command{"quota", 1, quota},
 		command{"deny", 0, func(_ context.Context, w *World, _ []string) error { w.denyPods(); return nil }},

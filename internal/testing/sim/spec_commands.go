@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,14 +43,21 @@ func specCommands() []command {
 		specWord("onDeadline", func(s *v1beta1.RollSetSpec, v string) {
 			s.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1beta1.DeadlinePolicy(v)
 		}),
-		specWord("scaleMaxUnavailable", setScaleMaxUnavailable),
+		specWord("scaleMaxUnavailable", func(s *v1beta1.RollSetSpec, v string) {
+			s.ScaleStrategy = &v1beta1.ScaleStrategy{MaxUnavailable: numberOrPercent(v)}
+		}),
 		specWord("image", func(s *v1beta1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
 		specWord("scheduling-gate", func(s *v1beta1.RollSetSpec, v string) {
 			s.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v}}
 		}),
 		specWord("defaults", setDefaults),
-		specWord("env", setEnv),
-		specWord("cpu", setCPU),
+		specWord("env", func(s *v1beta1.RollSetSpec, v string) {
+			name, value, _ := strings.Cut(v, "=")
+			s.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: name, Value: value}}
+		}),
+		specWord("cpu", func(s *v1beta1.RollSetSpec, v string) {
+			s.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(v)}
+		}),
 		specWord("claims", setClaims),
 		specWord("no-claims", dropClaims),
 	}
@@ -74,16 +82,20 @@ func specNumber(name string, set func(*v1beta1.RollSetSpec, int32)) command {
 	}}
 }
 
+// forTime returns a command that lets something happen for a time, or by a time.
+func forTime(name, what string, do func(*World, time.Duration)) command {
+	return command{name, 1, func(_ context.Context, w *World, args []string) error {
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			return err
+		}
+		w.note(what + " " + args[0])
+		do(w, d)
+		return nil
+	}}
+}
+
 func numberOrPercent(v string) *intstr.IntOrString { return new(intstr.Parse(v)) }
-
-func setScaleMaxUnavailable(spec *v1beta1.RollSetSpec, v string) {
-	spec.ScaleStrategy = &v1beta1.ScaleStrategy{MaxUnavailable: numberOrPercent(v)}
-}
-
-func setEnv(spec *v1beta1.RollSetSpec, v string) {
-	name, value, _ := strings.Cut(v, "=")
-	spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: name, Value: value}}
-}
 
 // setDefaults spells the defaults of the template out, as a live workload of another kind has them ("defaults written"), or leaves
 // them out, as manifests do ("defaults left-out"). With a colon and an image it changes that in the same edit.
@@ -117,10 +129,6 @@ func setDefaults(spec *v1beta1.RollSetSpec, v string) {
 			*pod = *less
 		}
 	}
-}
-
-func setCPU(spec *v1beta1.RollSetSpec, v string) {
-	spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(v)}
 }
 
 // setClaims adds a claim template and a mount of it.
