@@ -14,7 +14,7 @@ type asJSON struct {
 	Set             string       `json:"set"`
 	Class           Class        `json:"class"`
 	Field           string       `json:"field"`
-	Writes          []writeJSON  `json:"writes"`
+	Writes          []Write      `json:"writes"`
 	Waits           []waitJSON   `json:"waits,omitempty"`
 	LowestAvailable int          `json:"lowestAvailable"`
 	Floor           int          `json:"floor"`
@@ -24,15 +24,6 @@ type asJSON struct {
 	CannotKnow      []string     `json:"cannotKnow"`
 	InTheWay        []string     `json:"inTheWay"`
 	WaitsFor        string       `json:"waitsFor,omitempty"`
-}
-
-type writeJSON struct {
-	Step     int    `json:"step"`
-	Verb     string `json:"verb"`
-	Resource string `json:"resource"`
-	Name     string `json:"name"`
-	Domain   string `json:"domain,omitempty"`
-	Reason   string `json:"reason"`
 }
 
 // waitJSON is a moment at which a rollout in steps waits, after the given number of writes.
@@ -52,15 +43,12 @@ type ifBrokenJSON struct {
 // JSON writes the forecast as JSON.
 func (f *Forecast) JSON(w io.Writer) error {
 	out := asJSON{
-		Set: f.Set, Class: f.Class, Field: f.Field, Writes: make([]writeJSON, len(f.Writes)),
+		Set: f.Set, Class: f.Class, Field: f.Field, Writes: append([]Write{}, f.Writes...),
 		LowestAvailable: f.LowestAvailable, Floor: f.Floor, MostPods: f.MostPods, Seconds: int(f.Takes.Round(time.Second).Seconds()),
 		IfBroken: ifBrokenJSON{
 			BrokenPods: len(f.IfBroken.BrokenPods), LowestAvailable: f.IfBroken.LowestAvailable, StopsAt: f.IfBroken.StopsAt,
 		},
 		CannotKnow: append([]string{}, f.CannotKnow...), InTheWay: append([]string{}, f.InTheWay...), WaitsFor: f.WaitsFor,
-	}
-	for i, write := range f.Writes {
-		out.Writes[i] = writeJSON{Step: write.Step, Verb: write.Verb, Resource: write.Resource, Name: write.Name, Domain: write.Domain, Reason: write.Reason}
 	}
 	for _, wait := range f.Waits {
 		out.Waits = append(out.Waits, waitJSON{

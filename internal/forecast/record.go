@@ -43,19 +43,19 @@ const (
 // Write is one request that the controller will send.
 type Write struct {
 	// At is when, counted from now.
-	At time.Duration
+	At time.Duration `json:"-"`
 	// Step numbers the steps, from 1. A step is a group of writes before the controller waits.
-	Step int
+	Step int `json:"step"`
 	// Verb is create, patch, update or delete.
-	Verb string
+	Verb string `json:"verb"`
 	// Resource is pods, persistentvolumeclaims, controllerrevisions or poddisruptionbudgets, or a subresource as in pods/resize.
-	Resource string
+	Resource string `json:"resource"`
 	// Name is the name of the object.
-	Name string
+	Name string `json:"name"`
 	// Domain is the failure domain of the pod, such as its zone; empty if the set has no domains, or the pod is in none yet.
-	Domain string
+	Domain string `json:"domain,omitempty"`
 	// Reason is the reason in the controller's log.
-	Reason string
+	Reason string `json:"reason"`
 
 	effect effect
 }
