@@ -378,9 +378,6 @@ func (r *record) explain(values []any) {
 			why = value
 		}
 	}
-	if name == "" || why == "" {
-		return
-	}
 	writes := r.writes[r.since:]
 	for i := range writes {
 		if writes[i].Name == name && writes[i].Reason == "" {

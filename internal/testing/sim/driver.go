@@ -4,12 +4,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -73,7 +73,7 @@ func modifies(answer string, before, done *corev1.PersistentVolumeClaimStatus) (
 }
 
 // classOf returns the name of a volume attributes class; empty if there is none.
-func classOf(name *string) string { return ptr.Deref(name, "") }
+func classOf(name *string) string { return *cmp.Or(name, new("")) }
 
 func said(of corev1.PersistentVolumeClaimConditionType, message string) corev1.PersistentVolumeClaimCondition {
 	return corev1.PersistentVolumeClaimCondition{Type: of, Status: corev1.ConditionTrue, Message: message}
