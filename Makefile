@@ -146,7 +146,7 @@ presubmit: test vulncheck ## Run everything that a change must pass.
 # Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time.
 # All others are unit tests.
 TESTED := go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
-CLUSTER := /test/(browser|cli|differential|e2e|install|node|upgrade)$$
+CLUSTER := /test/(browser|cli|differential|e2e|install|node|upgrade)$$|/internal/testing/kubelet/fidelity$$
 API := /test/(admission|docs|kustomize)$$|/internal/testing/(testbed|testbed/nodes|sim/fidelity)$$|/internal/controller$$
 SIM := /internal/(forecast|plan|testing/sim)$$
 # The race detector slows a test down tenfold, and needs a second build of all that the test imports. It watches packages in
@@ -206,6 +206,7 @@ test-unit: ## Run unit tests; needs only Go.
 .PHONY: test-sim
 test-sim: ## Run forecasts, properties of the planners, and short simulations; needs only Go.
 	time { $(GO_TEST) -short -skip TestProperties ./internal/forecast ./internal/plan; \
+		$(GO_TEST) -skip TestRealNode ./internal/testing/kubelet/fidelity; \
 		$(GO_TEST) -run TestProperties ./internal/plan -rapid.checks=$(INPUTS); \
 		$(GO_TEST) -short -skip TestHistories ./internal/testing/sim -seeds=$(ORDERS) -sample=$(SAMPLE) -rapid.checks=$(SPECS); \
 		$(GO_TEST) -run TestHistories ./internal/testing/sim -rapid.checks=$(CHECKS); }

@@ -39,9 +39,6 @@ const (
 
 // A real kubelet gives the film in the recording.
 func TestRealNodeAsRecorded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make fidelity-node starts a real node, which takes minutes")
-	}
 	if err := realnode.Unavailable(t.Context()); err != nil {
 		t.Skip(err)
 	}
