@@ -31,7 +31,7 @@ func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 		switch {
 		case known && answer.Unclear() && !snap.Rolling() && unknown: // an edit is there to replace it
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
-		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses() && !(unknown && answer.Failed):
+		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses() && (!unknown || !answer.Failed):
 			return false
 		default:
 			why = unvetted(m.To, answer)
