@@ -22,7 +22,7 @@ type budget struct {
 
 	snap  *snapshot.Set
 	state *desired.State
-	// moved is the first available pod that is moved now; empty if there is none.
+	// moved is the first available pod that is moved now, or may be gone; empty if there is none.
 	moved string
 	// rests is true while surplus pods are being deleted: then no pod in service is disturbed.
 	rests bool
@@ -78,6 +78,7 @@ func newBudget(snap *snapshot.Set, w *desired.State, scaling action.Plan) budget
 	for _, since := range b.unreadySince {
 		slices.SortFunc(since, time.Time.Compare)
 	}
+	b.doubt()
 	created, surge := b.countCreated(w, scaling)
 	b.pods, b.surge = pods+created, surging+surge
 	return b
@@ -187,6 +188,8 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 		return action.HeldByGuard
 	case m.To != m.Replica.Revision && b.guards(m) && !b.passes(m):
 		return action.HeldByGuard
+	case b.snap.MayBeDeleted(m.Replica.Pod):
+		return ""
 	case (b.rests || b.surgeComes) && !m.Replica.OutOfService(), !b.Allows(m.Replica):
 		return action.HeldByBudget
 	default:
@@ -289,8 +292,8 @@ func (b *budget) members() int { return b.Available - b.surging }
 func (b *budget) spend(m desired.Candidate) {
 	b.unavailable[m.To]++
 	b.moves++
-	b.Spend(m.Replica)
-	if m.Replica.Available {
+	if m.Replica.Available && !b.snap.MayBeDeleted(m.Replica.Pod) {
+		b.Spend(m.Replica)
 		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)
 	}
 }

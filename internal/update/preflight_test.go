@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -93,6 +94,22 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("looks again after %s, want %s", got.RequeueAfter, tt.wantWake)
 			}
 		})
+	}
+}
+
+// TestUnansweredDelete moves a pod whose delete may have happened, and no other one in its place.
+func TestUnansweredDelete(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"a:v1+ b:v1+ c:v1+": "delete web-a (recreate at v2)\nhold web-c and 1 more: 1 unavailable at revision v2, no more are moved to it",
+		"a:v2+ b:v1+ c:v1+": "hold web-c and 1 more: maxUnavailable 1: 2 of 3 pods are available, web-a is not",
+	} {
+		snap := snapshottest.Parse("random R=3 mu=1 v1>v2", state)
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[0].Pod): {Message: "no answer", Unsettled: true}}
+		p := update.Plan(snap, desired.Of(snap), action.Plan{})
+		if got := strings.TrimSpace(p.String()); got != want {
+			t.Errorf("%s: plan:\n%s\nwant:\n%s", state, got, want)
+		}
 	}
 }
 

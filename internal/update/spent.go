@@ -3,7 +3,10 @@
 
 package update
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // spentOn returns what has used up the budget: the first pod that is not available, or is about to be moved, and the number
 // of the others, including missing ones. It is empty if maxUnavailable leaves no budget to spend.
@@ -32,4 +35,17 @@ func (b *budget) firstUnavailable() string {
 		}
 	}
 	return ""
+}
+
+// doubt takes the pods into account that may be deleted already. Moving one of them costs nothing more.
+func (b *budget) doubt() {
+	if len(b.snap.Refusals) == 0 {
+		return
+	}
+	for i := range b.snap.Replicas {
+		if r := &b.snap.Replicas[i]; r.Active() && r.Available && b.snap.MayBeDeleted(r.Pod) && !b.state.Goes(r) {
+			b.Spend(r)
+			b.moved = cmp.Or(b.moved, r.Pod.Name)
+		}
+	}
 }

@@ -27,6 +27,9 @@ const (
 	Longest        = 5 * time.Minute
 	// Forgotten is when a failure no longer says anything about the object. Until then, others are tried before it.
 	Forgotten = 30 * time.Minute
+	// Settled is when it is known what came of an attempt without an answer: API servers end requests within a minute by default, and
+	// the cache has not changed.
+	Settled = time.Minute
 )
 
 // patience is how many conflicts in a row do not delay the next attempt, once the object has changed.
@@ -123,6 +126,15 @@ func (t *Table) Wait(k attempt.Key, version, seen string, now time.Time) time.Du
 // Altered reports whether the API server altered what the last attempt wrote.
 func (t *Table) Altered(k attempt.Key) bool {
 	return t.entries[k] != nil && t.entries[k].Altered
+}
+
+// Doubt returns for how long it remains unknown what came of the last attempt; zero if it is known.
+func (t *Table) Doubt(k attempt.Key, now time.Time) time.Duration {
+	e, ok := t.entries[k]
+	if !ok || !e.Unsettled && e.Seen == "" {
+		return 0
+	}
+	return min(max(0, e.last.Add(Settled).Sub(now)), Settled) // a clock that jumps back adds nothing
 }
 
 // Has reports whether the table has an entry for an attempt.

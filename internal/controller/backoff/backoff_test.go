@@ -54,6 +54,30 @@ func TestWait(t *testing.T) {
 	}
 }
 
+func TestDoubtPasses(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	for name, tt := range map[string]struct {
+		failure backoff.Failure
+		pause   time.Duration
+		want    time.Duration
+	}{
+		"a refusal is an answer":               {failure: backoff.Failure{Refused: true}},
+		"no answer":                            {failure: backoff.Failure{Unsettled: true}, pause: 20 * time.Second, want: 40 * time.Second},
+		"the object has another version":       {failure: backoff.Failure{Seen: "7"}, want: backoff.Settled},
+		"the cache would show it":              {failure: backoff.Failure{Unsettled: true}, pause: backoff.Settled},
+		"a clock that jumps back adds nothing": {failure: backoff.Failure{Unsettled: true}, pause: -time.Hour, want: backoff.Settled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var table backoff.Table
+			if table.Failed(deletion, tt.failure, start); table.Doubt(deletion, start.Add(tt.pause)) != tt.want {
+				t.Errorf("doubt = %v, want %v", table.Doubt(deletion, start.Add(tt.pause)), tt.want)
+			}
+		})
+	}
+}
+
 func TestFailuresAreForgotten(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -155,7 +155,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		}
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
-				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
+				Message: f.Message, Overtaken: f.Overtaken, Unsettled: w.table.Doubt(k, w.objects.Now) > 0,
 				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, ByRule: f.ByRule, Retry: wait,
 			}
 		}
@@ -163,7 +163,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 	return refusals
 }
 
-// Retry returns when to try a failed write again; zero if none failed. No event shows that the API server would accept it now.
+// Retry returns when to try a failed write again, or when it is known what came of a delete; zero if none failed. No event shows either.
 func (w *Writes) Retry() (next time.Duration) {
 	for _, k := range w.table.Keys() {
 		f, _, wait := w.last(k)
@@ -171,6 +171,9 @@ func (w *Writes) Retry() (next time.Duration) {
 			continue // it succeeded, and may not be wanted again
 		}
 		next = action.Sooner(next, wait)
+		if k.Verb == attempt.Deleting {
+			next = action.Sooner(next, w.table.Doubt(k, w.objects.Now))
+		}
 	}
 	return next
 }

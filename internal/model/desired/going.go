@@ -63,10 +63,8 @@ func newChoice(snap *snapshot.Set, s *State) choice {
 	return v
 }
 
-// doubts reports whether a pod is available, and not counted on. One that is to stay is: nothing would show that it was not deleted.
-func (v *choice) doubts(r *snapshot.Replica) bool {
-	return r.Available && v.snap.MayBeDeleted(r.Pod) && !v.state.Stays(v.snap, r)
-}
+// doubts reports whether a pod is available, and not counted on.
+func (v *choice) doubts(r *snapshot.Replica) bool { return r.Available && v.snap.MayBeDeleted(r.Pod) }
 
 // take sends up to n of the pods, and returns how many it sent.
 func (v *choice) take(from []*snapshot.Replica, n int) int {

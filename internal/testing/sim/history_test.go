@@ -728,6 +728,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// The clock of a manager is set ahead while it waits to label a claim once more.
 		{"replicas 3\nclaims data\nrewrite claims apps.rollset.dev/set-\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 1 Hold\nmark a b c 0 1 2\n" +
 			"image app:v2\nrun 2s\nclaims data\nskew 1s\nclaims data\nsettle", 0},
+		// A delete is not answered and happens late. The template that the pod was to get is taken back, and a node is cordoned meanwhile.
+		{"replicas 3\npartition 50%\non-drain Replace\nsettle\nleave\ncreate-set\nforget\nimage app:v1\ncordon-node a\nlose-status\ntolerate\nsettle", 2},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))
