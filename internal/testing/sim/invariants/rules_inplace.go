@@ -5,9 +5,11 @@ package invariants
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -149,7 +151,7 @@ func closesFirst(v *verdict) string {
 // updatesAsWanted checks I6 for updates in place.
 func updatesAsWanted(v *verdict) string {
 	u, ok := v.update()
-	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" {
+	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" || v.relabelsLost(u) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
@@ -160,6 +162,13 @@ func updatesAsWanted(v *verdict) string {
 		return ""
 	}
 	return v.addedTo(update, u.after)
+}
+
+// relabelsLost reports whether an update leaves a pod as it is, but for its labels, and the template of its revision is lost: what it is now
+// called is the most that can be known of it.
+func (v *verdict) relabelsLost(u podUpdate) bool {
+	return v.world.TemplateOf(u.before.Labels[v1beta1.RevisionLabel]) == nil &&
+		equality.Semantic.DeepEqual(u.before.Spec, u.after.Spec) && maps.Equal(u.before.Annotations, u.after.Annotations)
 }
 
 // runsItsRevision checks that the images written to a pod are those in the template of its revision.
