@@ -188,9 +188,7 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 		return action.HeldByGuard
 	case m.To != m.Replica.Revision && b.guards(m) && !b.passes(m):
 		return action.HeldByGuard
-	case b.snap.MayBeDeleted(m.Replica.Pod):
-		return ""
-	case (b.rests || b.surgeComes) && !m.Replica.OutOfService(), !b.Allows(m.Replica):
+	case (b.rests || b.surgeComes) && !m.Replica.OutOfService(), !b.allows(m.Replica):
 		return action.HeldByBudget
 	default:
 		return ""
@@ -292,7 +290,7 @@ func (b *budget) members() int { return b.Available - b.surging }
 func (b *budget) spend(m desired.Candidate) {
 	b.unavailable[m.To]++
 	b.moves++
-	if m.Replica.Available && !b.snap.MayBeDeleted(m.Replica.Pod) {
+	if m.Replica.Available && !b.doubts(m.Replica) {
 		b.Spend(m.Replica)
 		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)
 	}

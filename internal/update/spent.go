@@ -6,6 +6,8 @@ package update
 import (
 	"cmp"
 	"fmt"
+
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // spentOn returns what has used up the budget: the first pod that is not available, or is about to be moved, and the number
@@ -37,15 +39,26 @@ func (b *budget) firstUnavailable() string {
 	return ""
 }
 
-// doubt takes the pods into account that may be deleted already. Moving one of them costs nothing more.
+// doubt takes the pods into account that may be deleted already.
 func (b *budget) doubt() {
 	if len(b.snap.Refusals) == 0 {
 		return
 	}
 	for i := range b.snap.Replicas {
-		if r := &b.snap.Replicas[i]; r.Active() && r.Available && b.snap.MayBeDeleted(r.Pod) && !b.state.Goes(r) {
+		if r := &b.snap.Replicas[i]; r.Active() && b.doubts(r) && !b.state.Goes(r) {
 			b.Spend(r)
 			b.moved = cmp.Or(b.moved, r.Pod.Name)
 		}
 	}
+}
+
+func (b *budget) doubts(r *snapshot.Replica) bool { return r.Available && b.snap.MayBeDeleted(r.Pod) }
+
+// allows reports whether a pod may be disturbed. One that may be deleted already is spent, and costs nothing more.
+func (b *budget) allows(r *snapshot.Replica) bool {
+	own := b.Budget
+	if b.doubts(r) {
+		own.Available++
+	}
+	return own.Allows(r)
 }

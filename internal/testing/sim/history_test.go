@@ -716,7 +716,8 @@ func TestHistoriesAgain(t *testing.T) {
 			"maxSurge 50%\nimage app:quorum\npodsToDelete a b\nimage app:v2-again\nmaxSurge 3\nlose c\ncordon\nreplicas 6\nsettle", 83},
 		// Pods have a revision that is lost, and its template was recorded again under another name.
 		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
-			"api-default\ndomains zone 2\nforget\nmislabel a\nsettle\nsettle", 1090},
+			"api-default\ndomains zone 2\nforget\nmislabel a\nsettle\n" +
+			"settle", 1090},
 		// A policy has taken the current revision from the set, so that lost pods come at that of the spec.
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"rewrite revision owner-\nreplicas 6\ngarble-revisions\nsettle", 98895},
