@@ -146,7 +146,7 @@ presubmit: test vulncheck ## Run everything that a change must pass.
 # Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time.
 # All others are unit tests.
 TESTED := go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
-CLUSTER := /test/(browser|cli|differential|e2e|install|node|upgrade)$$|/internal/testing/kubelet/fidelity$$
+CLUSTER := /test/(browser|cli|differential|e2e|install|node|upgrade)$$
 API := /test/(admission|docs|kustomize)$$|/internal/testing/(testbed|testbed/nodes|sim/fidelity)$$|/internal/controller$$
 SIM := /internal/(forecast|plan|testing/sim)$$
 # The race detector slows a test down tenfold, and needs a second build of all that the test imports. It watches packages in
@@ -194,19 +194,18 @@ test-all: ## Run all checks and tests in their long form, in a random order, and
 check: ## Check what changed since BASE, before a commit: format, lint, and unit tests of all that depends on it.
 	hack/check.sh $(BASE)
 	packages=$$($(TESTED) | grep -vE '$(CLUSTER)|$(API)|/internal/(forecast|testing/sim)$$'); \
-		go test -short -skip 'TestProperties|Exhaustively' $$packages
+		go test -short -skip 'TestProperties|Exhaustively|TestRealNode' $$packages
 	go test -run TestGolden ./internal/testing/sim
 
 .PHONY: test-unit
 test-unit: ## Run unit tests; needs only Go.
 	packages=$$($(TESTED) | grep -vE '$(CLUSTER)|$(API)|$(SIM)'); race=$$($(RACE)); time { \
-		$(GO_TEST) -short $$(grep -vE "$$race" <<<"$$packages"); \
+		$(GO_TEST) -short -skip TestRealNode $$(grep -vE "$$race" <<<"$$packages"); \
 		CGO_ENABLED=1 $(GO_TEST) -short -race $$(grep -E "$$race" <<<"$$packages"); }
 
 .PHONY: test-sim
 test-sim: ## Run forecasts, properties of the planners, and short simulations; needs only Go.
 	time { $(GO_TEST) -short -skip TestProperties ./internal/forecast ./internal/plan; \
-		$(GO_TEST) -skip TestRealNode ./internal/testing/kubelet/fidelity; \
 		$(GO_TEST) -run TestProperties ./internal/plan -rapid.checks=$(INPUTS); \
 		$(GO_TEST) -short -skip TestHistories ./internal/testing/sim -seeds=$(ORDERS) -sample=$(SAMPLE) -rapid.checks=$(SPECS); \
 		$(GO_TEST) -run TestHistories ./internal/testing/sim -rapid.checks=$(CHECKS); }

@@ -77,7 +77,7 @@ func lackBelow(snap *snapshot.Set, w *desired.State, ordinal int) string {
 // spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it. Surge pods go when
 // they are no longer needed, and count for nothing here.
 func removeCondemned(snap *snapshot.Set, w *desired.State, p *action.Plan) {
-	budget, tooMany := withoutSurge(snap)
+	budget, tooMany := withoutSurge(snap, w)
 	victims := w.Going
 	if snap.OrderedReady() {
 		victims = nextCondemned(snap, w, tooMany <= 0, p)
@@ -110,7 +110,7 @@ func whyCondemned(r *snapshot.Replica) string {
 }
 
 // withoutSurge returns the budget of a set, and how many pods it has too many, as if it had no surge.
-func withoutSurge(snap *snapshot.Set) (budget snapshot.Budget, tooMany int) {
+func withoutSurge(snap *snapshot.Set, w *desired.State) (budget snapshot.Budget, tooMany int) {
 	budget, tooMany = snap.Budget(snap.Limits.MinAvailable()), snap.Active()-snap.Limits.Replicas
 	for r := range snap.Unsteady() {
 		if !r.Surge || !r.Active() {
@@ -119,6 +119,11 @@ func withoutSurge(snap *snapshot.Set) (budget snapshot.Budget, tooMany int) {
 		tooMany--
 		if r.Available {
 			budget.Available--
+		}
+	}
+	for _, r := range snap.Doubted() {
+		if !r.Surge && !w.Goes(r) {
+			budget.Spend(r)
 		}
 	}
 	return budget, tooMany

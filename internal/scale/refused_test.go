@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -43,5 +44,18 @@ func TestBlockedPlaces(t *testing.T) {
 				t.Errorf("looks again after %v, want %v", p.RequeueAfter, tt.answer.Retry)
 			}
 		})
+	}
+}
+
+// TestUnansweredDelete keeps a pod whose ordinal is out of range while a member may be deleted already.
+func TestUnansweredDelete(t *testing.T) {
+	t.Parallel()
+	for _, unsettled := range []bool{false, true} {
+		snap := snapshottest.Parse("ordinal R=2 mu=1 start=1 v1", "0:v1+ 1:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[1].Pod): {Message: "no answer", Unsettled: unsettled}}
+		p := scale.Down(snap, desired.Of(snap))
+		if deletes := len(p.Actions) > 0; deletes == unsettled {
+			t.Errorf("unsettled %t: plan:\n%s", unsettled, p.String())
+		}
 	}
 }

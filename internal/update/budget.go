@@ -290,7 +290,7 @@ func (b *budget) members() int { return b.Available - b.surging }
 func (b *budget) spend(m desired.Candidate) {
 	b.unavailable[m.To]++
 	b.moves++
-	if m.Replica.Available && !b.doubts(m.Replica) {
+	if m.Replica.Available && !b.snap.Doubts(m.Replica) {
 		b.Spend(m.Replica)
 		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)
 	}

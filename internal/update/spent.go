@@ -41,23 +41,18 @@ func (b *budget) firstUnavailable() string {
 
 // doubt takes the pods into account that may be deleted already.
 func (b *budget) doubt() {
-	if len(b.snap.Refusals) == 0 {
-		return
-	}
-	for i := range b.snap.Replicas {
-		if r := &b.snap.Replicas[i]; r.Active() && b.doubts(r) && !b.state.Goes(r) {
+	for _, r := range b.snap.Doubted() {
+		if !b.state.Goes(r) {
 			b.Spend(r)
 			b.moved = cmp.Or(b.moved, r.Pod.Name)
 		}
 	}
 }
 
-func (b *budget) doubts(r *snapshot.Replica) bool { return r.Available && b.snap.MayBeDeleted(r.Pod) }
-
-// allows reports whether a pod may be disturbed. One that may be deleted already is spent, and costs nothing more.
+// allows reports whether a pod may be disturbed. One that may be deleted already was spent, and is spent once only.
 func (b *budget) allows(r *snapshot.Replica) bool {
 	own := b.Budget
-	if b.doubts(r) {
+	if b.snap.Doubts(r) {
 		own.Available++
 	}
 	return own.Allows(r)

@@ -27,8 +27,8 @@ const (
 	Longest        = 5 * time.Minute
 	// Forgotten is when a failure no longer says anything about the object. Until then, others are tried before it.
 	Forgotten = 30 * time.Minute
-	// Settled is when it is known what came of an attempt without an answer: API servers end requests within a minute by default, and
-	// the cache has not changed.
+	// Settled is how long it remains unknown what came of an attempt that was not answered. API servers end a request within a minute
+	// by default, and the cache shows it then.
 	Settled = time.Minute
 )
 

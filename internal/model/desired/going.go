@@ -51,20 +51,8 @@ type choice struct {
 
 // newChoice returns a choice without a pod. A delete that was not answered may have happened, so its pod is not counted on.
 func newChoice(snap *snapshot.Set, s *State) choice {
-	v := choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas}
-	if len(snap.Refusals) == 0 {
-		return v
-	}
-	for i := range snap.Replicas {
-		if v.doubts(&snap.Replicas[i]) {
-			v.spare--
-		}
-	}
-	return v
+	return choice{snap: snap, state: s, spare: s.Available - snap.Limits.Replicas - len(snap.Doubted())}
 }
-
-// doubts reports whether a pod is available, and not counted on.
-func (v *choice) doubts(r *snapshot.Replica) bool { return r.Available && v.snap.MayBeDeleted(r.Pod) }
 
 // take sends up to n of the pods, and returns how many it sent.
 func (v *choice) take(from []*snapshot.Replica, n int) int {
@@ -79,7 +67,7 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 		if r.Available {
 			v.state.Available--
 		}
-		if r.Available && !v.doubts(r) {
+		if r.Available && !v.snap.Doubts(r) {
 			v.spare--
 		}
 		taken++
@@ -92,7 +80,7 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 // it may become available next, but not if no pod is created before it is gone.
 func (v *choice) serves(r *snapshot.Replica) bool {
 	spare := v.spare
-	if v.doubts(r) { // it may serve all the same
+	if v.snap.Doubts(r) { // it may serve all the same
 		spare++
 	}
 	if !r.Surge {

@@ -14,6 +14,22 @@ type Budget struct {
 // Budget returns the budget of a set in which the given number of pods must stay available.
 func (s *Set) Budget(floor int) Budget { return Budget{Available: s.Available(), Floor: floor} }
 
+// Doubts reports whether a pod is available, and not counted on, because it may be deleted already.
+func (s *Set) Doubts(r *Replica) bool { return r.Available && s.MayBeDeleted(r.Pod) }
+
+// Doubted returns the pods that are available, and not counted on.
+func (s *Set) Doubted() (doubted []*Replica) {
+	if len(s.Refusals) == 0 {
+		return nil
+	}
+	for i := range s.Replicas {
+		if r := &s.Replicas[i]; s.Doubts(r) {
+			doubted = append(doubted, r)
+		}
+	}
+	return doubted
+}
+
 // Spare reports whether an available pod may be given up.
 func (b *Budget) Spare() bool { return b.Available > b.Floor }
 

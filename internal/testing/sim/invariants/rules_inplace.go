@@ -164,8 +164,8 @@ func updatesAsWanted(v *verdict) string {
 	return v.addedTo(update, u.after)
 }
 
-// relabelsLost reports whether an update leaves a pod as it is, but for its labels, and the template of its revision is lost: what it is now
-// called is the most that can be known of it.
+// relabelsLost reports whether an update changes nothing but labels of a pod, and the template of its revision is lost. Such a pod is not
+// moved: nothing shows what it was made from.
 func (v *verdict) relabelsLost(u podUpdate) bool {
 	return v.world.TemplateOf(u.before.Labels[v1beta1.RevisionLabel]) == nil &&
 		equality.Semantic.DeepEqual(u.before.Spec, u.after.Spec) && maps.Equal(u.before.Annotations, u.after.Annotations)
