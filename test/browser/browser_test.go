@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"html"
@@ -148,14 +149,25 @@ func browse(t *testing.T, folder, file string, size window, dark bool, task stri
 	if dark {
 		scheme = 0
 	}
-	command := exec.CommandContext(ctx, *program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-		"--no-first-run", "--disable-background-networking", "--user-data-dir="+filepath.Join(folder, "profile"),
-		fmt.Sprintf("--window-size=%d,%d", size.width, size.height), fmt.Sprintf("--blink-settings=preferredColorScheme=%d", scheme),
-		task, "file://"+file)
 	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
+	for try := range 3 {
+		command := exec.CommandContext(ctx, *program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+			"--no-first-run", "--disable-background-networking", "--user-data-dir="+filepath.Join(folder, fmt.Sprint("profile-", try)),
+			fmt.Sprintf("--window-size=%d,%d", size.width, size.height), fmt.Sprintf("--blink-settings=preferredColorScheme=%d", scheme),
+			task, "file://"+file)
+		stdout.Reset()
+		command.Stdout, command.Stderr = &stdout, &stderr
+		err := command.Run()
+		if err == nil {
+			return stdout.String()
+		}
+		// A browser that a signal ends, such as a segmentation fault while it starts, has measured nothing.
+		exit := new(exec.ExitError)
+		if !errors.As(err, &exit) || exit.ExitCode() != -1 || ctx.Err() != nil {
+			t.Fatalf("%v\n%s", err, stderr.String())
+		}
+		t.Logf("the browser crashed: %v", err)
 	}
-	return stdout.String()
+	t.Fatalf("the browser crashed three times:\n%s", stderr.String())
+	return ""
 }
