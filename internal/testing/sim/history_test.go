@@ -505,6 +505,10 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nmanagers 2\nsettle\nrewind 9 Pod\nfail a\nreplicas 4\nimage app:broken\nlose a\nannotate team=b\nleave\ncpu 64", 4},
 		// A user closes the gate of the one pod that is available, and it is replaced before its kubelet has seen that.
 		{"replicas 3\nclaims data\nhook preDelete!\nrun 2s\nenv A=1\nmanagers 2\nclose-gate a", 1048576},
+		// A pod with two claims goes back to a revision that has one template of them.
+		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"settle\npartition 3\nclaims log\nreplicas 5\npodsToDelete a b\nsettle\nstranger btr7l\npartition 4\nclaims data\nmaxSurge 2\n" +
+			"garble-revisions\nno-claims data", 360729},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

@@ -93,12 +93,26 @@ func (c *Checker) establish(set *v1beta1.RollSet) {
 	}
 	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(active)}
 	for uid, name := range c.data.claims {
-		kept := func(t corev1.PersistentVolumeClaim) bool { return strings.HasPrefix(name, t.Name+"-"+set.Name+"-") }
-		if now.claims[uid] == "" && c.data.replicas == now.replicas && slices.ContainsFunc(set.Spec.VolumeClaimTemplates, kept) {
+		// A replica at a revision without this template has no place for the claim. One with a new claim of the template has.
+		left := func(t corev1.PersistentVolumeClaim) bool {
+			prefix := t.Name + "-" + set.Name + "-"
+			return strings.HasPrefix(name, prefix) && now.addsTo(c.data, prefix)
+		}
+		if now.claims[uid] == "" && c.data.replicas == now.replicas && slices.ContainsFunc(set.Spec.VolumeClaimTemplates, left) {
 			c.violate("I17 data broken: no replica has claim %s any more", name)
 		}
 	}
 	c.data = now
+}
+
+// addsTo reports whether d has a claim of a template that the data before had not.
+func (d data) addsTo(before data, prefix string) bool {
+	for uid, name := range d.claims {
+		if strings.HasPrefix(name, prefix) && before.claims[uid] == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // mountsItsClaims checks that a new pod mounts the claims of its revision, even if the claim templates have changed

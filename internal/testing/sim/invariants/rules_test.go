@@ -4,6 +4,7 @@
 package invariants
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -640,6 +641,45 @@ func TestTriedWrites(t *testing.T) {
 			c.begin()
 			do(c)
 			if err := c.checker.Violation; err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
+// TestClaimsOfAPlace lets the only replica go on with another pod. Its claim has to stay in use if that pod has one of the template.
+func TestClaimsOfAPlace(t *testing.T) {
+	t.Parallel()
+	rest := func(c *court) {
+		c.begin()
+		c.tells(func(s *v1beta1.RollSetStatus) {
+			s.Conditions[0].Status, s.Conditions[0].ObservedGeneration = metav1.ConditionTrue, c.set.Generation
+		})
+		c.begin()
+		c.tells(func(s *v1beta1.RollSetStatus) { s.Conditions[0].Status = metav1.ConditionFalse })
+	}
+	for name, broken := range map[string]bool{"data-web-a": false, "data-web-b": true, "": false} {
+		t.Run("with "+cmp.Or(name, "no claim"), func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(s *v1beta1.RollSet) {
+				s.Spec.Replicas = new(int32(1))
+				s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+			})
+			for _, claim := range []string{"data-web-a", "data-web-b"} {
+				c.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim}})
+			}
+			pod := c.ready(mounting(c.pod("web-a", "v1"), "data-web-a"))
+			rest(c)
+			c.delete(pod)
+			next := c.pod("web-b", "v1")
+			if name != "" {
+				next = mounting(next, name)
+			}
+			if _, err := c.store.Create(apiserver.Write{Actor: "kubelet"}, next); err != nil { // a pod of the user's excuses its claims
+				t.Fatal(err)
+			}
+			rest(c)
+			if err := c.checker.Violation; (err != nil) != broken || broken && !strings.Contains(err.Error(), "no replica has claim data-web-a") {
 				t.Errorf("violation: %v", err)
 			}
 		})
