@@ -22,28 +22,38 @@ func heldByOrder(snap *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if before == nil {
 		return false
 	}
-	p.Hold(action.HeldByOrder, snap.PodName(place.ID), "podManagementPolicy OrderedReady: %s", notAvailable(before))
+	p.Hold(action.HeldByOrder, snap.PodName(place.ID), "podManagementPolicy OrderedReady: %s", notAvailable(snap, before))
 	return true
 }
 
 // notAvailable says that a pod is not available, and why.
-func notAvailable(r *snapshot.Replica) string {
+func notAvailable(snap *snapshot.Set, r *snapshot.Replica) string {
 	why := podstate.Why(r.Pod)
-	if why != "" {
+	switch {
+	case snap.Doubts(r):
+		why = ": its deletion was not answered"
+	case why != "":
 		why = ": " + why
 	}
 	return r.Pod.Name + " is not available" + why
 }
 
 // firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none. One that serves although its
-// update is not known to be done keeps no pod back: surge may have to come before it can be recreated.
-func firstUnavailableBelow(snap *snapshot.Set, ordinal int) *snapshot.Replica {
+// update is not known to be done keeps no pod back: surge may have to come before it can be recreated. One that may be deleted already
+// counts as unavailable.
+func firstUnavailableBelow(snap *snapshot.Set, ordinal int) (first *snapshot.Replica) {
 	for r := range snap.Unsteady() {
 		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !r.ServesUnproven() && !snap.Condemned(r) {
+			first = r
+			break
+		}
+	}
+	for _, r := range snap.Doubted() {
+		if r.Ordinal < ordinal && !snap.Condemned(r) && (first == nil || r.Ordinal < first.Ordinal) {
 			return r
 		}
 	}
-	return nil
+	return first
 }
 
 // firstUnavailableSurgeBelow returns the lowest unavailable surge pod below an ordinal; nil if there is none.
@@ -69,7 +79,7 @@ func lackBelow(snap *snapshot.Set, w *desired.State, ordinal int) string {
 	if below == nil {
 		return ""
 	}
-	return notAvailable(below)
+	return notAvailable(snap, below)
 }
 
 // removeCondemned deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is

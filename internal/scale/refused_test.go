@@ -59,3 +59,19 @@ func TestUnansweredDelete(t *testing.T) {
 		}
 	}
 }
+
+// TestUnansweredDeleteInOrder creates no pod above one that may be deleted already.
+func TestUnansweredDeleteInOrder(t *testing.T) {
+	t.Parallel()
+	for unsettled, want := range map[bool]string{
+		false: "create 2 at v1 (missing)",
+		true:  "hold web-2: podManagementPolicy OrderedReady: web-1 is not available: its deletion was not answered",
+	} {
+		snap := snapshottest.Parse("ordered R=3 v1", "0:v1+ 1:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[1].Pod): {Message: "no answer", Unsettled: unsettled}}
+		p := scale.Up(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("unsettled %t: plan (-want +got):\n%s", unsettled, diff)
+		}
+	}
+}

@@ -6,6 +6,8 @@ package update
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -81,7 +83,9 @@ func (b *budget) brokenSince(r *snapshot.Replica) (since time.Time, known bool) 
 	case r.Restarting:
 		return b.restartingSince(r), true
 	default:
-		return podstate.UnreadySince(r.Pod), !r.Updating && podstate.NeverReady(r.Pod)
+		since = podstate.UnreadySince(r.Pod)
+		unreadyInPlace := r.Gate.Status == corev1.ConditionTrue && !since.After(r.Gate.Since) // since before the update was done
+		return since, !r.Updating && (podstate.NeverReady(r.Pod) || unreadyInPlace)
 	}
 }
 

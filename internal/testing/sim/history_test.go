@@ -509,6 +509,16 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"settle\npartition 3\nclaims log\nreplicas 5\npodsToDelete a b\nsettle\nstranger btr7l\npartition 4\nclaims data\nmaxSurge 2\n" +
 			"garble-revisions\nno-claims data", 360729},
+		// Two claims of one name lose their labels, one after the other.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy InPlaceIfPossible\n" +
+			"hook inPlaceUpdate 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nimage app:v3\nold-class growing\nforget-update\n" +
+			"rewrite claims apps.rollset.dev/set-\ncordon-node a\nsettle", 22},
+		// Two managers at once update more pods in place to a bad template than the limits allow.
+		{"replicas 3\nclaims data\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nmanagers 2", 910},
+		// Surge waits in its order while a member may be deleted already.
+		{"identity Ordinal\nhistory 0\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nannotate team=a\n" +
+			"cordon-node a\nsettle\nimage app:v4-mirror\ngate A False\nimage app:v2\nkill 2\nforget\nforge hash 1\ndelete-set Orphan\n" +
+			"scatter zone=a\nunspecify 4\nsettle\nstart 1", 25658},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

@@ -97,12 +97,13 @@ func (c *Cluster) Mark(pod *corev1.Pod) string {
 // IsUpdating reports whether a pod was taken out of service by its gate. The condition has no effect on a pod without
 // the gate.
 func IsUpdating(pod *corev1.Pod) bool {
-	gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
-		return g.ConditionType == v1beta1.InPlaceUpdateReady
-	})
-	return gated && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+	return hasGate(pod) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1beta1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse
 	})
+}
+
+func hasGate(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == v1beta1.InPlaceUpdateReady })
 }
 
 // Condition returns the state of a pod in a word.

@@ -127,6 +127,9 @@ func patchedKeys(body []byte) string {
 
 // see records a write of any client. For a manager, generation is the generation of the set that it knows.
 func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
+	if e.Gone() { // the next object of its name is another one
+		maps.DeleteFunc(b.rewritten, func(what string, _ []time.Time) bool { return strings.Contains(what, " "+e.Key.String()+" ") })
+	}
 	switch {
 	case byManager && e.Key.Kind == apiserver.RollSets:
 		b.statuses[e.Actor] = within(append(b.statuses[e.Actor], e.At), time.Second)

@@ -140,10 +140,8 @@ func closesFirst(v *verdict) string {
 	if !ok || u.sameImages() || !IsReady(u.known) || IsUpdating(u.known) {
 		return ""
 	}
-	for _, gate := range u.known.Spec.ReadinessGates {
-		if gate.ConditionType == v1beta1.InPlaceUpdateReady {
-			return "its containers are changed while it is in service"
-		}
+	if hasGate(u.known) {
+		return "its containers are changed while it is in service"
 	}
 	return ""
 }

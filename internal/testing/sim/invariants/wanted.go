@@ -148,6 +148,8 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
 			return nil
 		case mayServe(pod) || version == current:
 			others++
+		case version == update && pod.Annotations[inPlaceState] != "" && !hasGate(pod):
+			others++ // nothing shows whether it was ready since its update
 		case version == update:
 			broken++
 		default:
