@@ -84,6 +84,11 @@ func newDomains(snap *snapshot.Set, w *desired.State, moves []desired.Candidate)
 	for _, r := range withoutSurplus(fresh, active-snap.Limits.Replicas) {
 		d.stays(r)
 	}
+	for _, r := range snap.Doubted() {
+		if !r.Surge && !w.Goes(r) && !snap.Condemned(r) {
+			d.hold(d.of(r), waiter{r.Pod.Name, "may be deleted already: its deletion was not answered"})
+		}
+	}
 	d.miss(w, d.depart(terminating))
 	d.sort()
 	if len(d.inTurn) > 0 && d.lost.pod != "" && d.inTurn[0].begun() > 0 {

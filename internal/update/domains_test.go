@@ -298,6 +298,22 @@ func TestSoakCountsRestarts(t *testing.T) {
 	}
 }
 
+// TestUnansweredDeleteHoldsOthers moves no pod while one of another zone may be deleted already.
+func TestUnansweredDeleteHoldsOthers(t *testing.T) {
+	t.Parallel()
+	for unsettled, want := range map[bool]string{
+		false: "delete 1",
+		true: "1: zone b waits for web-0 in zone a, which may be deleted already: its deletion was not answered; " +
+			"zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved",
+	} {
+		snap := snapshottest.Parse("ordinal R=2 mu=2 soak=0 v1>v2", "a/0:v2+ b/1:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[0].Pod): {Message: "no answer", Unsettled: unsettled}}
+		if diff := cmp.Diff(want, summary(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {
+			t.Errorf("unsettled %t: (-want +got):\n%s", unsettled, diff)
+		}
+	}
+}
+
 // TestOriginate creates pods. Each says what it replaces.
 func TestOriginate(t *testing.T) {
 	t.Parallel()

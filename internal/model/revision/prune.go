@@ -16,11 +16,13 @@ const defaultHistoryLimit = 10
 // pruner finds the ControllerRevisions that nothing needs.
 type pruner struct{ *resolver }
 
-// prune deletes the revisions that are not used, except for the newest ones.
+// prune deletes the revisions that are not used, except for the newest ones. The one that the status names as current stays until the
+// status names another: which one it was would not be known otherwise, if another template takes effect meanwhile.
 func (r pruner) prune() {
 	var unused []*appsv1.ControllerRevision
 	for _, object := range r.Revisions {
-		needed := object.Name == r.out.Current.Name || object.Name == r.out.Update.Name || r.Used.Has(object.Name)
+		named := object.Name == r.out.Current.Name || object.Name == r.out.Update.Name || object.Name == r.Set.Status.CurrentRevision
+		needed := named || r.Used.Has(object.Name)
 		if !needed && object.DeletionTimestamp == nil {
 			unused = append(unused, object)
 		}

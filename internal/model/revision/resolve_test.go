@@ -640,6 +640,11 @@ func TestPrune(t *testing.T) {
 			event: func(w *world) { w.used.Insert(w.named("app:v1").Name, w.named("app:v10").Name) },
 			want:  "v2 v3 v4 v5 v6 v7 v8",
 		},
+		"what the status names as current stays until it names another": {
+			limit: new(int32(9)),
+			event: func(w *world) { w.set.Status.CurrentRevision = w.named("app:v2").Name },
+			want:  "v1",
+		},
 		"what is going is left alone": {
 			limit: new(int32(8)),
 			event: func(w *world) { w.named("app:v2").DeletionTimestamp = new(metav1.Unix(1, 0)) },

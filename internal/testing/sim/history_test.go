@@ -519,6 +519,14 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nhistory 0\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nannotate team=a\n" +
 			"cordon-node a\nsettle\nimage app:v4-mirror\ngate A False\nimage app:v2\nkill 2\nforget\nforge hash 1\ndelete-set Orphan\n" +
 			"scatter zone=a\nunspecify 4\nsettle\nstart 1", 25658},
+		// A pod that waits for its node goes to another revision, and the next one of its name gets a label and its gate too.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal! 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"defaults written\nmaxSurge 2\npodsToDelete a b\nrelabel b\nsettle", 5},
+		// A revision is proven and the one before it no longer needed, no status can be written, and the next template takes effect.
+		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 1 Hold\nmark a b c 0 1 2\nimage app:v2\n" +
+			"run 2s\npromote 1\nminReady 4\norphan xpb4r\nimage app:v2\nneighbors 0 0\nkeep-node a\nquota none\nstranger qdl8b\n" +
+			"defaults written\nallow\nonStepFailed Hold\npartition 100%\nmark d\nresync\nsettle\nresync\ngrace 2\nhistory 0\n" +
+			"image app:missing\ngate A False\nsettle", 17907},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

@@ -50,6 +50,7 @@ type streak struct {
 	actor      string
 	generation int64 // of the set that the manager knows
 	writes     int
+	lives      int  // objects of the same name that were deleted
 	created    bool // by the first of the writes
 }
 
@@ -149,6 +150,10 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 			b.wasted++
 		}
 		last.writes++
+		if e.Gone() { // each pod of a name needs some writes
+			last.lives++
+			last.writes = last.lives
+		}
 		b.inARow[e.Key] = last
 	case e.Key.Kind == apiserver.RollSets:
 		clear(b.inARow) // the set has changed
