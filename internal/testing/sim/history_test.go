@@ -527,6 +527,9 @@ func TestHistoriesAgain(t *testing.T) {
 			"run 2s\npromote 1\nminReady 4\norphan xpb4r\nimage app:v2\nneighbors 0 0\nkeep-node a\nquota none\nstranger qdl8b\n" +
 			"defaults written\nallow\nonStepFailed Hold\npartition 100%\nmark d\nresync\nsettle\nresync\ngrace 2\nhistory 0\n" +
 			"image app:missing\ngate A False\nsettle", 17907},
+		// A clock is set back while a hook holds a pod, and the note of when that began is garbled.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nhistory 0\nsettle\npolicy Recreate\nhook preDelete! 4 Proceed\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nskew -20s\nmisdate 0\nsettle", 0},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

@@ -17,6 +17,8 @@ import (
 // entries holds since when pods have been in their lifecycle states, on the clocks of those who wrote the states.
 type entries struct {
 	since map[types.UID]time.Time
+	// at holds the same on the clock of the world, for those whose own clock is set back.
+	at map[types.UID]time.Time
 	// sent is when a manager sent a write that it has given up on.
 	sent map[attempt]time.Time
 	// back holds the generation of the set at which a pod went back to Normal while it was out of service for an update.
@@ -27,7 +29,7 @@ type entries struct {
 
 func newEntries() entries {
 	return entries{
-		since: make(map[types.UID]time.Time), sent: make(map[attempt]time.Time), back: make(map[types.UID]int64), failed: make(map[apiserver.Key]time.Time),
+		since: make(map[types.UID]time.Time), at: make(map[types.UID]time.Time), sent: make(map[attempt]time.Time), back: make(map[types.UID]int64), failed: make(map[apiserver.Key]time.Time),
 	}
 }
 
@@ -46,9 +48,9 @@ func (n entries) see(e *apiserver.Entry, now time.Time) {
 	was, existed := e.Old.(*corev1.Pod)
 	switch {
 	case !existed:
-		n.since[is.UID] = e.At
+		n.since[is.UID], n.at[is.UID] = e.At, e.At
 	case stateOf(was) != stateOf(is):
-		n.since[is.UID] = now
+		n.since[is.UID], n.at[is.UID] = now, e.At
 	}
 }
 
@@ -173,7 +175,8 @@ func staysPrepared(v *verdict) string {
 
 // mayGoOn returns why a pod that a hook holds may not go on. Dates are in whole seconds.
 func (v *verdict) mayGoOn(pod *corev1.Pod) string {
-	hook, waited := WaitsFor(v.set, pod), v.now.Sub(v.checker.entered.since[pod.UID])
+	hook, entered := WaitsFor(v.set, pod), v.checker.entered
+	waited := max(v.now.Sub(entered.since[pod.UID]), v.At.Sub(entered.at[pod.UID]))
 	switch {
 	case hook.TimeoutSeconds == nil || hook.OnTimeout != v1beta1.ProceedOnTimeout:
 		return fmt.Sprintf("it is %s and goes on, and its hook holds it", stateOf(pod))
