@@ -253,7 +253,7 @@ func (f obstacles) terminatingPod() blocker {
 func (f obstacles) waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	name := r.Pod.Name
 	if spec := f.snap.Domains(); spec != nil && r.Active() {
-		if home, known, counts := f.snap.Home(r, spec.LabelKey); known && counts && home.Pod == "" {
+		if home, known, counts := r.Home(spec.LabelKey); known && counts && home.Pod == "" {
 			name += " of " + home.In(spec.LabelKey)
 		}
 	}
@@ -280,23 +280,14 @@ func (f *facts) failure() *Failure {
 		case action.HeldByName:
 			return &Failure{Reason: v1beta1.ReasonNameConflict, Message: h.String()}
 		case action.HeldByPreflight:
-			if !f.exists(h.Subject) { // a pod that is to move is told by refusedTemplate
+			isSubject := func(r snapshot.Replica) bool { return r.Pod != nil && r.Pod.Name == h.Subject }
+			if !slices.ContainsFunc(f.snap.Replicas, isSubject) { // a pod that is to move is told by refusedTemplate
 				return &Failure{Reason: v1beta1.ReasonFailedCreate, Message: h.String()}
 			}
 		default: // not a refusal of the API server
 		}
 	}
 	return nil
-}
-
-// exists reports whether the set has a pod of a name.
-func (f *facts) exists(name string) bool {
-	for i := range f.snap.Replicas {
-		if pod := f.snap.Replicas[i].Pod; pod != nil && pod.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // refusesTemplate reports whether the API server refuses pods made from the template.

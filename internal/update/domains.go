@@ -133,7 +133,7 @@ func (d *domains) hold(own *domain, w waiter) {
 
 // await makes the domain of an unavailable pod wait for it.
 func (d *domains) await(r *snapshot.Replica) {
-	home, known, counts := d.snap.Home(r, d.spec.LabelKey)
+	home, known, counts := r.Home(d.spec.LabelKey)
 	switch {
 	case !counts:
 	case known:
@@ -145,7 +145,7 @@ func (d *domains) await(r *snapshot.Replica) {
 
 // isHomeless reports whether a pod is unavailable, and it is not known in which domain it is waited for.
 func (d *domains) isHomeless(r *snapshot.Replica) bool {
-	_, known, counts := d.snap.Home(r, d.spec.LabelKey)
+	_, known, counts := r.Home(d.spec.LabelKey)
 	return !r.Available && counts && !known
 }
 

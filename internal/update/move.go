@@ -93,7 +93,7 @@ func (v *mover) takesTurn(r *snapshot.Replica) bool {
 // move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move for a reason of its
 // own.
 func (v *mover) move(m desired.Candidate) bool {
-	if v.budget.goesBack(m) {
+	if (retreat{&v.budget}).goesBack(m) {
 		m.To = v.snap.Current.Name
 	}
 	how := v.method(m)

@@ -98,7 +98,7 @@ func (d origins) open(places int) (homes []snapshot.Domain) {
 	var deleted, others []snapshot.Domain
 	for _, r := range terminating {
 		home := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
-		if inherited, known, counts := d.snap.Home(r, d.spec.LabelKey); known && counts { // of one that was never available
+		if inherited, known, counts := r.Home(d.spec.LabelKey); known && counts { // of one that was never available
 			home = inherited
 		}
 		if replaced[home] > 0 {

@@ -38,7 +38,7 @@ func Plan(snap *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan
 
 // moveDue makes moves in order as long as the budget lasts. A pod that cannot move takes no turn of those that can.
 func (v *mover) moveDue(w *desired.State) {
-	back, left := v.budget.tooMany()
+	back, left := retreat{&v.budget}.tooMany()
 	w.SendBack(v.snap, back)
 	v.plan.Wake(left)
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))

@@ -14,9 +14,12 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
+// retreat finds the broken pods that come back at the current revision.
+type retreat struct{ *budget }
+
 // goesBack reports whether a stray that has been broken for a while comes back at the current revision, because the guard has held for as
 // long against its move. Where no pod is available, broken pods pass the guard instead.
-func (b *budget) goesBack(m desired.Candidate) bool {
+func (b retreat) goesBack(m desired.Candidate) bool {
 	if m.To != b.snap.Update.Name || !desired.IsBrokenStray(b.snap, m.Replica) || m.Replica.Gate.Closed() || !b.guards(m) || !b.guardYieldsAt.IsZero() {
 		return false
 	}
@@ -37,7 +40,7 @@ func (b *budget) goesBack(m desired.Candidate) bool {
 // there, as after limits were lowered, or because they were surge and keep members from coming since the set was scaled up. It returns only
 // pods that have not become ready there for a while, and none if one is ready. The next one does after left; zero if time alone changes
 // nothing.
-func (b *budget) tooMany() (back []*snapshot.Replica, left time.Duration) {
+func (b retreat) tooMany() (back []*snapshot.Replica, left time.Duration) {
 	if !b.state.Protects() || !b.guardYieldsAt.IsZero() {
 		return nil, 0
 	}
@@ -70,13 +73,13 @@ func (b *budget) tooMany() (back []*snapshot.Replica, left time.Duration) {
 
 // blocks reports whether a pod that was surge keeps others of an OrderedReady set from coming. Another one may have been broken at the
 // current revision too.
-func (b *budget) blocks(r *snapshot.Replica) bool {
+func (b retreat) blocks(r *snapshot.Replica) bool {
 	return r.MadeForSurge && b.state.Missing > 0 && b.state.Blocks(b.snap, r.Ordinal)
 }
 
 // brokenSince returns since when a broken pod has not become ready at its revision; false if it was, or waits for a hook. A pod that is
 // prepared to move has been broken for long enough.
-func (b *budget) brokenSince(r *snapshot.Replica) (since time.Time, known bool) {
+func (b retreat) brokenSince(r *snapshot.Replica) (since time.Time, known bool) {
 	switch {
 	case r.PreparesToMove():
 		return time.Time{}, true
@@ -90,7 +93,7 @@ func (b *budget) brokenSince(r *snapshot.Replica) (since time.Time, known bool) 
 }
 
 // restartingSince returns since when a pod has been updated in place, as far as this manager knows.
-func (b *budget) restartingSince(r *snapshot.Replica) time.Time { return b.snap.Now.Add(-r.Waited) }
+func (b retreat) restartingSince(r *snapshot.Replica) time.Time { return b.snap.Now.Add(-r.Waited) }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -331,7 +331,7 @@ func (s *comparison) fill(atCurrent, surge, above int) {
 			wanted = revision
 		}
 		if s.snap.Paused() && i >= missing {
-			wanted = s.named(above+i-missing, wanted)
+			wanted = named(s.Candidates, above+i-missing, wanted)
 		}
 		place := Place{ID: id, Ordinal: -1, Revision: wanted, Wanted: wanted, Surge: i >= missing}
 		if i >= atCurrent+members && i < missing && wanted == s.snap.Update.Name {
@@ -343,9 +343,9 @@ func (s *comparison) fill(atCurrent, surge, above int) {
 
 // named returns the revision of the n-th pod that is to be replaced, or another one if there are not as many. In a pause, surge
 // for them is of their own revision.
-func (s *State) named(n int, otherwise string) string {
-	for i := range s.Candidates {
-		if m := &s.Candidates[i]; m.Named && n == 0 {
+func named(candidates []Candidate, n int, otherwise string) string {
+	for i := range candidates {
+		if m := &candidates[i]; m.Named && n == 0 {
 			return m.To
 		} else if m.Named {
 			n--

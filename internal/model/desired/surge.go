@@ -16,7 +16,7 @@ import (
 func (s *State) surge(snap *snapshot.Set) {
 	s.lacking = obtainable(snap, at(snap, snap.Limits.Replicas-1))
 	if snap.Limits.MaxSurge > 0 {
-		s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, s.disturbed(snap))
+		s.Surge = min(snap.Limits.MaxSurge, snap.Limits.Replicas, disturbed(snap))
 	}
 	var extra []*snapshot.Replica
 	for r := range snap.Unsteady() {
@@ -30,7 +30,7 @@ func (s *State) surge(snap *snapshot.Set) {
 }
 
 // disturbed returns how many members of a set with ordinals are still to be moved or replaced, and are missed meanwhile.
-func (s *State) disturbed(snap *snapshot.Set) (n int) {
+func disturbed(snap *snapshot.Set) (n int) {
 	type move struct{ from, to string }
 	moves := map[move]int{}
 	for i := range snap.Replicas {
@@ -82,7 +82,7 @@ func (s *State) findSurgePlaces(snap *snapshot.Set) {
 		}
 		revision := comesBackAt(snap, s.lacking)
 		if snap.Paused() {
-			revision = s.named(surging, revision)
+			revision = named(s.Candidates, surging, revision)
 		}
 		s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: revision, Wanted: revision, Surge: true})
 		surging++

@@ -71,7 +71,7 @@ func (r *resolver) noteDrift(found record) error {
 		return err
 	}
 	entry := r.digest(drifted.canonical, 0)
-	if drifted.equal(found) || r.remembers(found, entry) {
+	if drifted.equal(found) || remembers(found, entry) {
 		return nil
 	}
 	if r.out.Bump == nil {
@@ -85,6 +85,6 @@ func (r *resolver) noteDrift(found record) error {
 }
 
 // remembers reports whether a revision counts the content with a digest as equal to its own.
-func (*resolver) remembers(found record, entry string) bool {
+func remembers(found record, entry string) bool {
 	return slices.Contains(strings.Split(found.object.Annotations[EqualAnnotation], ","), entry)
 }

@@ -198,7 +198,7 @@ func (r *resolver) equal() (record, bool) {
 	var best record
 	entry := r.digest(r.wanted.canonical, 0)
 	for _, candidate := range r.intact {
-		if !r.wanted.equal(candidate) && !r.remembers(candidate, entry) {
+		if !r.wanted.equal(candidate) && !remembers(candidate, entry) {
 			continue
 		}
 		if best.object == nil || r.preferred(candidate, best) < 0 {

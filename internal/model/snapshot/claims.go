@@ -27,15 +27,11 @@ func (r *Replica) Claim(name string) *corev1.PersistentVolumeClaim {
 func (s *Set) LostClaim(id, revision string) string {
 	for _, claim := range s.Known[revision].Claims {
 		name := identity.ClaimName(s.Name, claim.Name, id)
-		if claim.Template == nil && !s.hasClaim(id, name) {
+		exists := func(r Replica) bool { return r.ID == id && r.Claim(name) != nil }
+		if claim.Template == nil && !slices.ContainsFunc(s.Replicas, exists) {
 			return fmt.Sprintf("claim %s does not exist, and the claim template %s of revision %s is lost; "+
 				"put it back into spec.volumeClaimTemplates, or create the claim", name, claim.Name, revision)
 		}
 	}
 	return ""
-}
-
-// hasClaim reports whether an identity has a claim of this name.
-func (s *Set) hasClaim(id, name string) bool {
-	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.ID == id && r.Claim(name) != nil })
 }

@@ -90,7 +90,7 @@ func OriginOf(pod *corev1.Pod, key string) (o Origin, ok bool) {
 // Home returns the failure domain that an unavailable pod is waited for in: that of the pod that it replaces, until it is
 // available. It is not known if that pod was gone before anyone had seen it. counts is false for a pod that is added to the set
 // and was never available, and for one of unknown origin that has no node.
-func (s *Set) Home(r *Replica, key string) (home Domain, known, counts bool) {
+func (r *Replica) Home(key string) (home Domain, known, counts bool) {
 	origin, ok := OriginOf(r.Pod, key)
 	switch {
 	case ok && !origin.Added && (r.Node == "" || r.starts()):

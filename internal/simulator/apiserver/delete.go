@@ -47,7 +47,7 @@ func (s *Store) Delete(w Write) error {
 	case grace == 0 && len(obj.GetFinalizers()) == 0:
 		s.commit(w, old, nil)
 	case old.GetDeletionTimestamp() == nil:
-		s.markDeleted(obj, grace)
+		markDeleted(obj, grace, s.Stamp())
 		s.commit(w, old, obj)
 	case grace < *old.GetDeletionGracePeriodSeconds():
 		deadline := metav1.NewTime(old.GetDeletionTimestamp().Add(
@@ -62,8 +62,8 @@ func (s *Store) Delete(w Write) error {
 }
 
 // markDeleted begins the deletion: the time is when the grace period ends.
-func (s *Store) markDeleted(obj client.Object, grace int64) {
-	at := metav1.NewTime(s.Stamp().Add(time.Duration(grace) * time.Second))
+func markDeleted(obj client.Object, grace int64, now metav1.Time) {
+	at := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
 	obj.SetDeletionTimestamp(&at)
 	obj.SetDeletionGracePeriodSeconds(&grace)
 	if obj.GetGeneration() > 0 {
