@@ -84,11 +84,7 @@ func newDomains(snap *snapshot.Set, w *desired.State, moves []desired.Candidate)
 	for _, r := range withoutSurplus(fresh, active-snap.Limits.Replicas) {
 		d.stays(r)
 	}
-	for _, r := range snap.Doubted() {
-		if !r.Surge && !w.Goes(r) && !snap.Condemned(r) {
-			d.hold(d.of(r), waiter{r.Pod.Name, "may be deleted already: its deletion was not answered"})
-		}
-	}
+	d.doubt(w)
 	d.miss(w, d.depart(terminating))
 	d.sort()
 	if len(d.inTurn) > 0 && d.lost.pod != "" && d.inTurn[0].begun() > 0 {
@@ -96,6 +92,15 @@ func newDomains(snap *snapshot.Set, w *desired.State, moves []desired.Candidate)
 		d.lost = waiter{}
 	}
 	return d
+}
+
+// doubt makes domains wait for pods that may be deleted already.
+func (d *domains) doubt(w *desired.State) {
+	for _, r := range d.snap.Doubted() {
+		if !r.Surge && !w.Goes(r) && !d.snap.Condemned(r) {
+			d.hold(d.of(r), waiter{r.Pod.Name, "may be deleted already: its deletion was not answered"})
+		}
+	}
 }
 
 // withoutSurplus returns unavailable pods without those that are not missed yet: the newest stand in for pods that are there

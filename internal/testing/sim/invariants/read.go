@@ -116,3 +116,9 @@ func ClaimsOf(obj any) []apiserver.Key {
 	}
 	return nil
 }
+
+// within drops the times that are a window or longer before the last.
+func within(times []time.Time, window time.Duration) []time.Time {
+	last := times[len(times)-1]
+	return slices.DeleteFunc(times, func(t time.Time) bool { return last.Sub(t) >= window })
+}

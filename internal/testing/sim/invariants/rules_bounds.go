@@ -128,8 +128,8 @@ func patchedKeys(body []byte) string {
 
 // see records a write of any client. For a manager, generation is the generation of the set that it knows.
 func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
-	if e.Gone() { // the next object of its name is another one
-		maps.DeleteFunc(b.rewritten, func(what string, _ []time.Time) bool { return strings.Contains(what, " "+e.Key.String()+" ") })
+	if e.Gone() {
+		defer b.forget(e.Key)
 	}
 	switch {
 	case byManager && e.Key.Kind == apiserver.RollSets:
@@ -150,10 +150,6 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 			b.wasted++
 		}
 		last.writes++
-		if e.Gone() { // each pod of a name needs some writes
-			last.lives++
-			last.writes = last.lives
-		}
 		b.inARow[e.Key] = last
 	case e.Key.Kind == apiserver.RollSets:
 		clear(b.inARow) // the set has changed
@@ -168,10 +164,13 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	}
 }
 
-// within drops the times that are a window or longer before the last.
-func within(times []time.Time, window time.Duration) []time.Time {
-	last := times[len(times)-1]
-	return slices.DeleteFunc(times, func(t time.Time) bool { return last.Sub(t) >= window })
+// forget forgets what was written to an object that is gone, but for how many of its name went in a row: the next one is another object.
+func (b *bounds) forget(key apiserver.Key) {
+	maps.DeleteFunc(b.rewritten, func(what string, _ []time.Time) bool { return strings.Contains(what, " "+key.String()+" ") })
+	last := b.inARow[key]
+	last.lives++
+	last.writes = last.lives
+	b.inARow[key] = last
 }
 
 // try records the outcome of a write that a manager tried. It returns what is wrong if there were too many.
