@@ -20,12 +20,6 @@ func Scheduled(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" || conditionTrue(pod, corev1.PodScheduled)
 }
 
-// Unschedulable reports whether the scheduler found no node for the pod when it last tried, or may not try.
-func Unschedulable(pod *corev1.Pod) bool {
-	c := Condition(pod, corev1.PodScheduled)
-	return c != nil && c.Status == corev1.ConditionFalse
-}
-
 // SchedulingGated reports whether a scheduling gate keeps the scheduler from trying. Another program opens it.
 func SchedulingGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
