@@ -164,7 +164,7 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	}
 }
 
-// forget forgets what was written to an object that is gone, but for how many of its name went in a row: the next one is another object.
+// forget drops the writes to an object that is gone, because the next one of its name is another object. It counts how many went in a row.
 func (b *bounds) forget(key apiserver.Key) {
 	maps.DeleteFunc(b.rewritten, func(what string, _ []time.Time) bool { return strings.Contains(what, " "+key.String()+" ") })
 	last := b.inARow[key]

@@ -647,6 +647,24 @@ func TestTriedWrites(t *testing.T) {
 	}
 }
 
+// TestNamesInARow creates and deletes pods of one name, which may have as many writes as pods of one name may go in a row.
+func TestNamesInARow(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, ordinals)
+	for n := range maxInARow + 1 {
+		if err := c.checker.Violation; err != nil {
+			t.Fatalf("after %d pods: %v", n, err)
+		}
+		c.begin()
+		c.creates(c.pod("web-0", "v1"))
+		c.begin()
+		c.deletes(c.store.Get(apiserver.KeyOf(c.pod("web-0", "v1"))))
+	}
+	if err := c.checker.Violation; err == nil || !strings.Contains(err.Error(), "times in a row") {
+		t.Errorf("violation: %v", err)
+	}
+}
+
 // TestClaimsOfAPlace lets the only replica go on with another pod. Its claim has to stay in use if that pod has one of the template.
 func TestClaimsOfAPlace(t *testing.T) {
 	t.Parallel()
