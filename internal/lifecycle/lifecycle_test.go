@@ -6,6 +6,7 @@ package lifecycle_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -214,6 +215,21 @@ func TestKeep(t *testing.T) {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestKeepUntilProven checks that a pod stays prepared while a new manager waits for the proof of its update in place again.
+func TestKeepUntilProven(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{0: "set web-a to Normal (it is no longer to be deleted)\n", time.Minute: ""} {
+		snap := observe("preDelete", "PreparingDelete", "L")
+		snap.Replicas[0].ProofWait = wait
+		hooks := lifecycle.New(snap)
+		hooks.Keep(&desired.State{}, action.Plan{})
+		p := hooks.Settle()
+		if diff := cmp.Diff(want, p.String()); diff != "" {
+			t.Errorf("plan with %s left (-want +got):\n%s", wait, diff)
+		}
 	}
 }
 

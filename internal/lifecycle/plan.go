@@ -133,7 +133,8 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 }
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
-// wait for each other; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; pods
+// wait for each other; pods that were prepared because nothing proves their update in place, while a new manager waits for a proof
+// again; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; pods
 // whose move the API server refuses, if it has refused that of all others too, in the last half hour; and pods whose move met a
 // conflict, until that counts as a refusal. Without an answer to a preflight it is not known whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
@@ -150,6 +151,11 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	}
 	for _, r := range w.Going {
 		h.prepared[r.Pod.UID] = true
+	}
+	for r := range h.snap.Unsteady() {
+		if r.State == v1beta1.LifecyclePreparingDelete && r.ProofWait > 0 {
+			h.prepared[r.Pod.UID] = true
+		}
 	}
 	refused := func(m desired.Candidate) bool {
 		_, unmovable := h.snap.Unmovable(m.Replica.Pod)

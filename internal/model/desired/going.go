@@ -77,11 +77,15 @@ func (v *choice) take(from []*snapshot.Replica, n int) int {
 }
 
 // serves reports whether a pod must stay because too few others are available. Surge that is not broken must, because
-// it may become available next, but not if no pod is created before it is gone.
+// it may become available next, but not if no pod is created before it is gone. Surge that a lifecycle hook has prepared is out of
+// service. It comes back only if the limits are broken: an update that keeps within them would prepare it again after each pod.
 func (v *choice) serves(r *snapshot.Replica) bool {
 	spare := v.spare
 	if v.snap.Doubts(r) { // it may serve all the same
 		spare++
+	}
+	if r.State == v1beta1.LifecyclePreparingDelete {
+		spare += v.snap.Limits.MaxUnavailable
 	}
 	if !r.Surge {
 		return r.Available && !r.Specified && spare <= 0

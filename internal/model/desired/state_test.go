@@ -114,7 +114,11 @@ func TestOf(t *testing.T) {
 		"random: the newest goes in a pause that stops no rollout": {"random R=1 surge=1 paused v1", "a:v1+ b:v0+", "b goes"},
 		"random: and in one that stops a rollout with claims":      {"random R=2 surge=1 paused claims v1>v2", "a:v1+$ b:v2+$ c:v1+$", "c goes"},
 		"random: no surge when nothing moves":                      {"random R=2 surge=1 v1>v2", "a:v2+ b:v2+", ""},
-		"random: strays move to where pods are lacking":            {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
+		"random: surge that a hook has prepared goes while as many pods are available as an update leaves": {
+			"random R=3 mu=1 claims hooked v2", "a:v2+$ b:v2+$ c:v2.$ d:v2+^$*", "d goes",
+		},
+		"random: it serves again if fewer are":          {"random R=3 mu=1 claims hooked v2", "a:v2+$ b:v2.$ c:v2.$ d:v2+^$*", ""},
+		"random: strays move to where pods are lacking": {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
 		"random: a stray moves to the revision that mounts its claims": {
 			"random R=3 p=2 claims claimless v1>v3", "a:v1+ b:v1! c:v2+$", "c>v3, 1 too many at v2",
 		},

@@ -530,6 +530,16 @@ func TestHistoriesAgain(t *testing.T) {
 		// A clock is set back while a hook holds a pod, and the note of when that began is garbled.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nhistory 0\nsettle\npolicy Recreate\nhook preDelete! 4 Proceed\n" +
 			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nskew -20s\nmisdate 0\nsettle", 0},
+		// Surge is prepared for its deletion while the others are updated in place one after the other.
+		{"replicas 5\nmaxUnavailable 1\nmaxSurge 1\nsettle\npolicy InPlaceIfPossible\nhook preDelete 30 Proceed\nimage app:v2\nrun 30s\n" +
+			"mark a b c d e f\nimage app:v3\nmaxSurge 0\nsettle", 1},
+		// Managers restart again and again while a pod whose update in place is never proven is prepared for its deletion.
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook preDelete! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nneighbors 0 4\n" +
+			"reject c\nrun 5.5s\nresize 300m b 1\nsettle\nimage app:v1\nimage app:v2-again\ndeadline 28\nsettle", 93},
+		// Surge has become a member, and no pod has been available for a minute when the guard lets broken ones pass.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\nsettle\n" +
+			"policy InPlaceIfPossible\nhook preNormal! 30 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nstart 3\nbusy 30s\nclass fixed\n" +
+			"reject 3\ncordon-node a\nsettle", 13},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

@@ -256,7 +256,7 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	away := v.count(v.sentAway)
-	surge, broken := v.count(isSurge)-away, v.brokenAt(update, func(*corev1.Pod) bool { return true })
+	surge, broken := v.count(v.surges)-away, v.brokenAt(update, func(*corev1.Pod) bool { return true })
 	l.maxSurge = max(l.maxSurge, surge) // marked pods go again, also those that a user marked
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-away-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
