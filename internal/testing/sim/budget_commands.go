@@ -146,14 +146,14 @@ func (f *Film) observeBudget(e *apiserver.Entry) {
 
 // checkBudgets checks that a set that wants a budget of its own has exactly one, with the right number, unless a budget of
 // another client selects its pods or has its name, and that any other set has none.
-func (w *World) checkBudgets() error {
-	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || len(w.policies) > 0 {
+func (j judge) checkBudgets() error {
+	set := j.Set()
+	if set == nil || set.DeletionTimestamp != nil || len(j.policies) > 0 {
 		return nil
 	}
-	want := w.WantsBudget(set, w.budgets())
+	want := j.WantsBudget(set, j.budgets())
 	var own []*policyv1.PodDisruptionBudget
-	for _, b := range w.budgets() {
+	for _, b := range j.budgets() {
 		if invariants.OwnerOf(b) == set.UID {
 			own = append(own, b)
 		}
@@ -164,7 +164,7 @@ func (w *World) checkBudgets() error {
 	case want && len(own) != 1:
 		return fmt.Errorf("the set has %d budgets, and wants one", len(own))
 	case want:
-		if wrong := w.WrongBudget(set, own[0]); wrong != "" {
+		if wrong := j.WrongBudget(set, own[0]); wrong != "" {
 			return fmt.Errorf("budget %s: %s", own[0].Name, wrong)
 		}
 	}

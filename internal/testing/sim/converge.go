@@ -31,46 +31,50 @@ func (w *World) CheckConverged(ctx context.Context) error {
 	if err := w.Settle(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(w.checkWanted(), w.checkBudgets()); err != nil {
+	j := judge{w}
+	if err := cmp.Or(j.checkWanted(), j.checkBudgets()); err != nil {
 		return fmt.Errorf("I9 convergence broken: %w", err)
 	}
-	if err := w.checkStill(ctx); err != nil {
+	if err := j.checkStill(ctx); err != nil {
 		return fmt.Errorf("I9 rest broken: %w", err)
 	}
 	return nil
 }
 
+// judge checks what the rules for single writes cannot see: a set at rest, and what keeps it from its wanted state.
+type judge struct{ *World }
+
 // checkStill reconciles the set over and over, restarts the managers, and expects no write.
-func (w *World) checkStill(ctx context.Context) error {
-	before := w.managerWrites()
+func (j judge) checkStill(ctx context.Context) error {
+	before := j.managerWrites()
 	for range resyncs {
-		w.Resync()
-		if err := w.Run(ctx, 4*time.Second); err != nil {
+		j.Resync()
+		if err := j.Run(ctx, 4*time.Second); err != nil {
 			return err
 		}
 	}
-	for _, m := range w.Managers {
-		if n := m.Expectations.Unmet() - w.neighbors.hanging; n > 0 && w.satisfiable() {
+	for _, m := range j.Managers {
+		if n := m.Expectations.Unmet() - j.neighbors.hanging; n > 0 && j.satisfiable() {
 			return fmt.Errorf("%s still expects something of %d sets", m.Name, n)
 		}
-		w.Restart(ctx, m, w.Store.Version())
+		j.Restart(ctx, m, j.Store.Version())
 	}
-	if err := w.Settle(ctx); err != nil {
+	if err := j.Settle(ctx); err != nil {
 		return err
 	}
-	if after := w.managerWrites(); len(after) > len(before) {
+	if after := j.managerWrites(); len(after) > len(before) {
 		first := after[len(before)]
-		return fmt.Errorf("%d more writes, the first: %s %s %s", len(after)-len(before), w.Film.time(first.At), first.Actor, first.Write)
+		return fmt.Errorf("%d more writes, the first: %s %s %s", len(after)-len(before), j.Film.time(first.At), first.Actor, first.Write)
 	}
 	return nil
 }
 
 // managerWrites returns the writes of managers in the set's namespace so far. Creates that hang elsewhere go on. Writes of status do not count while pods come and go by
 // themselves, as crashing ones do.
-func (w *World) managerWrites() []*apiserver.Entry {
-	satisfiable := w.satisfiable()
+func (j judge) managerWrites() []*apiserver.Entry {
+	satisfiable := j.satisfiable()
 	var writes []*apiserver.Entry
-	log := w.Store.Log()
+	log := j.Store.Log()
 	for i := range log {
 		e := &log[i]
 		if strings.HasPrefix(e.Actor, managerActor) && e.Key.Namespace == Namespace && (e.Subresource != "status" || satisfiable) {
@@ -81,26 +85,26 @@ func (w *World) managerWrites() []*apiserver.Entry {
 }
 
 // checkWanted compares the pods and the status with the spec, unless this cluster cannot give the set what it wants.
-func (w *World) checkWanted() error {
-	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || !w.satisfiable() {
+func (j judge) checkWanted() error {
+	set := j.Set()
+	if set == nil || set.DeletionTimestamp != nil || !j.satisfiable() {
 		return nil
 	}
-	return w.CheckWanted(set, w.letsPass)
+	return j.CheckWanted(set, j.letsPass)
 }
 
 // satisfiable reports whether the set can reach its wanted state in this cluster.
-func (w *World) satisfiable() bool {
-	set := w.Set()
+func (j judge) satisfiable() bool {
+	set := j.Set()
 	if set == nil {
 		return true
 	}
-	return len(w.obstacles()) == 0 && w.isHopeful(set)
+	return len(j.obstacles()) == 0 && j.isHopeful(set)
 }
 
 // isHopeful reports whether all pods of the set can become available by themselves once nothing in the cluster keeps them from it.
-func (w *World) isHopeful(set *v1beta1.RollSet) bool {
-	templates := w.templatesIn(set)
+func (j judge) isHopeful(set *v1beta1.RollSet) bool {
+	templates := j.templatesIn(set)
 	limited := set.Spec.ScaleStrategy != nil && set.Spec.ScaleStrategy.MaxUnavailable != nil
 	if limited || set.Spec.PodIdentity == v1beta1.OrdinalIdentity && set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement {
 		for _, t := range templates {
@@ -113,13 +117,13 @@ func (w *World) isHopeful(set *v1beta1.RollSet) bool {
 }
 
 // templatesIn returns the templates that pods of a set have, or will have when they are created again.
-func (w *World) templatesIn(set *v1beta1.RollSet) (templates []*corev1.PodTemplateSpec) {
-	if !w.Rejected(set) {
+func (j judge) templatesIn(set *v1beta1.RollSet) (templates []*corev1.PodTemplateSpec) {
+	if !j.Rejected(set) {
 		templates = append(templates, &set.Spec.Template)
 	}
 	frozen := set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteStrategy
-	for _, pod := range w.Pods() {
-		switch t := w.TemplateOf(pod.Labels[v1beta1.RevisionLabel]); {
+	for _, pod := range j.Pods() {
+		switch t := j.TemplateOf(pod.Labels[v1beta1.RevisionLabel]); {
 		case !invariants.IsActive(pod):
 		case t != nil:
 			templates = append(templates, t)
@@ -127,8 +131,8 @@ func (w *World) templatesIn(set *v1beta1.RollSet) (templates []*corev1.PodTempla
 			templates = append(templates, &corev1.PodTemplateSpec{Spec: pod.Spec})
 		}
 	}
-	if w.Limits(set).Partition > 0 {
-		if t := w.TemplateNamed(w.VersionNamed(set.Status.CurrentRevision)); t != nil { // the revision may have been deleted
+	if j.Limits(set).Partition > 0 {
+		if t := j.TemplateNamed(j.VersionNamed(set.Status.CurrentRevision)); t != nil { // the revision may have been deleted
 			templates = append(templates, t)
 		}
 	}

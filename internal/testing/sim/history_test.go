@@ -244,7 +244,7 @@ func live(ctx context.Context, text string, seed uint64) (*World, error) {
 	if err == nil {
 		err = w.CheckConverged(ctx)
 	}
-	if err == nil && !w.satisfiable() {
+	if err == nil && !(judge{w}).satisfiable() {
 		err = w.correct(ctx)
 	}
 	return w, err

@@ -88,28 +88,28 @@ func waitsAtAll(*corev1.Pod, *v1beta1.LifecycleHook) bool { return true }
 
 // waitsForLong finds a wait wrong that is much longer than the limit of the hook, since the script last did something, and since a
 // fault of chance last met a write to the pod.
-func (w *World) waitsForLong(pod *corev1.Pod, hook *v1beta1.LifecycleHook) bool {
-	since := slices.MaxFunc([]time.Time{w.checker.Entered(pod.UID), w.checker.FailedByChance(apiserver.KeyOf(pod)), w.acted}, time.Time.Compare)
-	return w.Now().Sub(since) > time.Duration(*hook.TimeoutSeconds)*time.Second+hookSlack
+func (j judge) waitsForLong(pod *corev1.Pod, hook *v1beta1.LifecycleHook) bool {
+	since := slices.MaxFunc([]time.Time{j.checker.Entered(pod.UID), j.checker.FailedByChance(apiserver.KeyOf(pod)), j.acted}, time.Time.Compare)
+	return j.Now().Sub(since) > time.Duration(*hook.TimeoutSeconds)*time.Second+hookSlack
 }
 
 // checkHooks checks that no pod waits wrongly for a hook that ends by itself. Where other things may keep a pod in its state as
 // well, it checks nothing: in sets that cannot have what they want, or whose pods are lost, and during a pause.
-func (w *World) checkHooks(isWrong func(*corev1.Pod, *v1beta1.LifecycleHook) bool) error {
-	set := w.Set()
+func (j judge) checkHooks(isWrong func(*corev1.Pod, *v1beta1.LifecycleHook) bool) error {
+	set := j.Set()
 	if set == nil || set.Spec.Lifecycle == nil || set.DeletionTimestamp != nil || set.Spec.UpdateStrategy.RollingUpdate.Paused {
 		return nil
 	}
-	own, live := w.OwnPods(set)
-	if slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return !w.hasKubelet(pod.UID) }) {
+	own, live := j.OwnPods(set)
+	if slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return !j.hasKubelet(pod.UID) }) {
 		return nil
 	}
 	for _, pod := range live {
 		hook := invariants.WaitsFor(set, pod)
 		proceeds := hook != nil && hook.OnTimeout == v1beta1.ProceedOnTimeout
-		if proceeds && isWrong(pod, hook) && w.satisfiable() {
+		if proceeds && isWrong(pod, hook) && j.satisfiable() {
 			return fmt.Errorf("%s is still %s, and the limit of its hook is %d seconds",
-				w.Name(pod), pod.Labels[v1beta1.LifecycleStateLabel], *hook.TimeoutSeconds)
+				j.Name(pod), pod.Labels[v1beta1.LifecycleStateLabel], *hook.TimeoutSeconds)
 		}
 	}
 	return nil

@@ -23,18 +23,19 @@ func TestCheckHooks(t *testing.T) {
 	if err := w.Play(t.Context(), script); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.checkHooks(w.waitsForLong); err != nil {
+	j := judge{w}
+	if err := j.checkHooks(j.waitsForLong); err != nil {
 		t.Errorf("before the limit: %v", err)
 	}
-	if err := w.checkHooks(waitsAtAll); err == nil {
+	if err := j.checkHooks(waitsAtAll); err == nil {
 		t.Error("a settled set that still waits is not noticed")
 	}
 	w.clock.SetTime(w.acted.Add(time.Minute + hookSlack + time.Second)) // and no manager takes a turn
-	if err := w.checkHooks(w.waitsForLong); err == nil {
+	if err := j.checkHooks(j.waitsForLong); err == nil {
 		t.Error("a pod that waits for too long is not noticed")
 	}
 	w.acted = w.Now()
-	if err := w.checkHooks(w.waitsForLong); err != nil {
+	if err := j.checkHooks(j.waitsForLong); err != nil {
 		t.Errorf("right after an action: %v", err)
 	}
 	if err := settle(t.Context(), w); err != nil {
@@ -45,7 +46,7 @@ func TestCheckHooks(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.checkHooks(waitsAtAll); err == nil {
+	if err := j.checkHooks(waitsAtAll); err == nil {
 		t.Error("a pod that waits again is not noticed")
 	}
 }

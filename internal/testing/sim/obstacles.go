@@ -29,29 +29,29 @@ func takenName() obstacle {
 }
 
 // obstacles returns what may keep the set from its wanted state now.
-func (w *World) obstacles() (all []obstacle) {
+func (j judge) obstacles() (all []obstacle) {
 	add := func(is bool, what string, words ...string) {
 		if is {
 			all = append(all, obstacle{what, words})
 		}
 	}
-	s := w.scheduler
+	s := j.scheduler
 	add(s.cordoned || len(s.takers(nil)) == 0, "no node takes pods", "unschedulable")
 	add(len(s.down) > 0, "a zone is down") // a pod on a node that is down says what its kubelet said last
-	add(w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil, "a quota", "exceeded quota", "a full quota")
-	add(len(w.Store.Admission) > 0, "a policy for all", "is forbidden", "accepted the write")
-	for _, p := range w.policies {
+	add(j.Store.MaxPods >= 0 || j.Store.MaxCPU != nil, "a quota", "exceeded quota", "a full quota")
+	add(len(j.Store.Admission) > 0, "a policy for all", "is forbidden", "accepted the write")
+	for _, p := range j.policies {
 		add(true, "refuse "+p.verb+" "+p.object+" "+p.answer, p.words()...)
 	}
-	if w.occupied {
+	if j.occupied {
 		all = append(all, takenName())
 	}
 	return all
 }
 
 // isStranger reports whether a pod has the name of one of the set, and is none.
-func (w *World) isStranger(pod *corev1.Pod) bool {
-	set := w.Set()
+func (j judge) isStranger(pod *corev1.Pod) bool {
+	set := j.Set()
 	return set != nil && invariants.OwnerOf(pod) != set.UID && strings.HasPrefix(pod.Name, SetName+"-")
 }
 
@@ -73,12 +73,12 @@ func (p policy) words() []string {
 
 // checkNamed checks that the status of a settled set says that it lacks something, and what is in the way: one of the obstacles, if
 // nothing else is.
-func (w *World) checkNamed() error {
-	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || w.untold(set) || w.checker.InConflict() {
+func (j judge) checkNamed() error {
+	set := j.Set()
+	if set == nil || set.DeletionTimestamp != nil || j.untold(set) || j.checker.InConflict() {
 		return nil
 	}
-	lacks := w.Lacks(set)
+	lacks := j.Lacks(set)
 	if lacks == nil {
 		return nil
 	}
@@ -86,14 +86,14 @@ func (w *World) checkNamed() error {
 	if ready == nil || ready.Status == "True" {
 		return fmt.Errorf("condition Ready says nothing of this: %w", lacks)
 	}
-	if ready.Reason == v1beta1.ReasonInvalidSpec || w.hasOtherReasons(set) {
+	if ready.Reason == v1beta1.ReasonInvalidSpec || j.hasOtherReasons(set) {
 		return nil
 	}
-	obstacles := w.obstacles()
-	if slices.ContainsFunc(w.Pods(), w.isStranger) { // one that the set has released may be in its way
+	obstacles := j.obstacles()
+	if slices.ContainsFunc(j.Pods(), j.isStranger) { // one that the set has released may be in its way
 		obstacles = append(obstacles, takenName())
 	}
-	words, what := append(w.checker.Unanswered(), "sim: "), []string(nil) // the last try may have met a fault of chance, and not the obstacle
+	words, what := append(j.checker.Unanswered(), "sim: "), []string(nil) // the last try may have met a fault of chance, and not the obstacle
 	for _, o := range obstacles {
 		if len(o.words) == 0 {
 			return nil
@@ -116,37 +116,37 @@ func (w *World) checkNamed() error {
 const heldAfter = 3 * time.Minute
 
 // checkHeld checks what a bad template leaves of the set, if nothing else keeps that from anything, and nothing happens until a time.
-func (w *World) checkHeld(until time.Time) error {
-	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || until.Sub(w.lastWrite(w.acted)) < heldAfter || !neverAvailable(&set.Spec.Template) ||
-		len(w.obstacles()) > 0 || w.untold(set) || w.checker.InConflict() {
+func (j judge) checkHeld(until time.Time) error {
+	set := j.Set()
+	if set == nil || set.DeletionTimestamp != nil || until.Sub(j.lastWrite(j.acted)) < heldAfter || !neverAvailable(&set.Spec.Template) ||
+		len(j.obstacles()) > 0 || j.untold(set) || j.checker.InConflict() {
 		return nil
 	}
-	current := w.TemplateOf(set.Status.CurrentRevision)
-	own, _ := w.OwnPods(set)
+	current := j.TemplateOf(set.Status.CurrentRevision)
+	own, _ := j.OwnPods(set)
 	if current == nil || neverAvailable(current) || isMember(&corev1.Pod{Spec: current.Spec}) || meta.IsStatusConditionTrue(set.Status.Conditions, v1beta1.ConditionReplicaFailure) ||
-		slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return w.kubelets.isLost(pod.UID) }) {
+		slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return j.kubelets.isLost(pod.UID) }) {
 		return nil
 	}
-	return w.CheckHeld(set)
+	return j.CheckHeld(set)
 }
 
 // untold reports whether no manager can write the status or what is proven, or one whose clock differs may take pods for available.
-func (w *World) untold(set *v1beta1.RollSet) bool {
-	if slices.ContainsFunc(w.Managers, func(m *Manager) bool { return m.Skew != 0 }) {
+func (j judge) untold(set *v1beta1.RollSet) bool {
+	if slices.ContainsFunc(j.Managers, func(m *Manager) bool { return m.Skew != 0 }) {
 		return true
 	}
 	status := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.KeyOf(set), Subresource: "status"}
 	proof := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.Key{Kind: apiserver.Revisions, Namespace: set.Namespace, Name: set.Status.CurrentRevision}}
-	return slices.ContainsFunc(w.policies, func(p policy) bool { return p.refuses(status) || p.refuses(proof) })
+	return slices.ContainsFunc(j.policies, func(p policy) bool { return p.refuses(status) || p.refuses(proof) })
 }
 
 // hasOtherReasons reports whether the set may lack something although nothing in the cluster is in its way.
-func (w *World) hasOtherReasons(set *v1beta1.RollSet) bool {
-	own, _ := w.OwnPods(set)
-	leaves := func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || w.kubelets.isLost(pod.UID) }
+func (j judge) hasOtherReasons(set *v1beta1.RollSet) bool {
+	own, _ := j.OwnPods(set)
+	leaves := func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || j.kubelets.isLost(pod.UID) }
 	failure := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionReplicaFailure)
-	return !w.isHopeful(set) || set.Spec.Lifecycle != nil || set.Status.Rollout != nil ||
+	return !j.isHopeful(set) || set.Spec.Lifecycle != nil || set.Status.Rollout != nil ||
 		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnlyPod ||
 		failure != nil && failure.Reason == v1beta1.ReasonClaimConflict ||
 		slices.ContainsFunc(own, leaves)

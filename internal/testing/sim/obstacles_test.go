@@ -51,7 +51,7 @@ func TestCheckNamed(t *testing.T) {
 			if tt.lift {
 				w.Store.MaxPods = -1
 			}
-			if err := w.checkNamed(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if err := (judge{w}).checkNamed(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -93,7 +93,7 @@ func TestCheckHeld(t *testing.T) {
 					w.Store.Show(pod, changed)
 				}
 			}
-			if err := w.checkHeld(w.Now().Add(heldAfter)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if err := (judge{w}).checkHeld(w.Now().Add(heldAfter)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})

@@ -149,7 +149,7 @@ func settle(ctx context.Context, w *World) error {
 	if err := w.Settle(ctx); err != nil {
 		return err
 	}
-	return errors.Join(w.checkHooks(waitsAtAll), w.checkNamed())
+	return errors.Join(judge{w}.checkHooks(waitsAtAll), judge{w}.checkNamed())
 }
 
 func run(ctx context.Context, w *World, args []string) error {

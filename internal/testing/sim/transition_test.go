@@ -148,11 +148,11 @@ func (w *World) comesTo(ctx context.Context, from, to string, stop time.Duration
 			if world.Set().Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod {
 				continue // it may be that nothing can move
 			}
-			if err := world.checkWanted(); err != nil {
+			if err := (judge{world}).checkWanted(); err != nil {
 				return fmt.Errorf("%w\n%s", err, world.Film)
 			}
 		}
-		if w.Rejected(w.Set()) || !w.satisfiable() {
+		if w.Rejected(w.Set()) || !(judge{w}).satisfiable() {
 			return nil // a verdict outlives its deadline, and brakes may hold pods that cannot be right
 		}
 		compare := (*World).outline
@@ -220,7 +220,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 	if err := w.become(ctx, good, -1); err != nil {
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
-	if err := w.checkWanted(); err != nil {
+	if err := (judge{w}).checkWanted(); err != nil {
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
 	for _, e := range w.Store.Log()[mark:] {

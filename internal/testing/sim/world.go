@@ -195,9 +195,9 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 	if w.checker.Violation != nil {
 		return false, w.checker.Violation
 	}
-	all := w.turns()
+	all, j := w.turns(), judge{w}
 	if len(all) == 0 {
-		return false, w.checkHeld(deadline)
+		return false, j.checkHeld(deadline)
 	}
 	due := all[:0:0]
 	next := all[0].at
@@ -211,14 +211,14 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 	}
 	if len(due) == 0 {
 		if next.After(deadline) {
-			return false, w.checkHeld(deadline)
+			return false, j.checkHeld(deadline)
 		}
 		if next.Sub(w.Now()) >= simulator.SameTime {
 			w.atOnce = 0
 		}
-		held := w.checkHeld(next)
+		held := j.checkHeld(next)
 		w.clock.SetTime(next)
-		return true, errors.Join(held, w.checkHooks(w.waitsForLong))
+		return true, errors.Join(held, j.checkHooks(j.waitsForLong))
 	}
 	if w.atOnce == 0 {
 		w.before = len(w.kubelets.pods)
