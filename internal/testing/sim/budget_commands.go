@@ -32,28 +32,28 @@ func budgetCommands() []command {
 		{"edit-budget", 2, editBudget},
 		{"disown-budget", 1, disownBudget},
 		{"delete-budget", 1, deleteBudget},
-		{"budgets", 0, func(_ context.Context, w *World, _ []string) error { w.tellBudgets(); return nil }},
+		read("budgets", reader.budgets),
 	}
 }
 
 // budgets returns all disruption budgets, sorted by name.
-func (w *World) budgets() []*policyv1.PodDisruptionBudget {
-	return slices.SortedFunc(apiserver.Each[*policyv1.PodDisruptionBudget](w.Store), byName)
+func budgets(store *apiserver.Store) []*policyv1.PodDisruptionBudget {
+	return slices.SortedFunc(apiserver.Each[*policyv1.PodDisruptionBudget](store), byName)
 }
 
 // byName compares objects by their names.
 func byName[T client.Object](a, b T) int { return strings.Compare(a.GetName(), b.GetName()) }
 
 // budgetNamed returns a budget; nil if there is none of the name.
-func (w *World) budgetNamed(name string) *policyv1.PodDisruptionBudget {
-	budget, _ := w.Store.Get(apiserver.Key{Kind: apiserver.Budgets, Namespace: Namespace, Name: name}).(*policyv1.PodDisruptionBudget)
+func budgetNamed(store *apiserver.Store, name string) *policyv1.PodDisruptionBudget {
+	budget, _ := store.Get(apiserver.Key{Kind: apiserver.Budgets, Namespace: Namespace, Name: name}).(*policyv1.PodDisruptionBudget)
 	return budget
 }
 
 // makeBudget lets a user make a budget that selects pods by a label: "make-budget mine app=web". With "all" it selects every
 // pod, and with "none" no pod.
 func makeBudget(_ context.Context, w *World, args []string) error {
-	if w.budgetNamed(args[0]) != nil {
+	if budgetNamed(w.Store, args[0]) != nil {
 		return nil
 	}
 	w.note("make budget " + strings.Join(args, " "))
@@ -72,7 +72,7 @@ func makeBudget(_ context.Context, w *World, args []string) error {
 
 // changeBudget lets a user change a budget, if it exists.
 func (w *World) changeBudget(what, name string, change func(*policyv1.PodDisruptionBudget)) error {
-	budget := w.budgetNamed(name)
+	budget := budgetNamed(w.Store, name)
 	if budget == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func disownBudget(_ context.Context, w *World, args []string) error {
 
 // deleteBudget lets a user delete a budget.
 func deleteBudget(_ context.Context, w *World, args []string) error {
-	if w.budgetNamed(args[0]) == nil {
+	if budgetNamed(w.Store, args[0]) == nil {
 		return nil
 	}
 	w.note("delete budget " + args[0])
@@ -107,11 +107,11 @@ func deleteBudget(_ context.Context, w *World, args []string) error {
 	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: key})
 }
 
-// tellBudgets puts the budgets and the condition about them into the strip.
-func (w *World) tellBudgets() {
-	set := w.Set()
+// budgets puts the budgets and the condition about them into the strip.
+func (r reader) budgets() {
+	set := r.Set()
 	all := []string{}
-	for _, b := range w.budgets() {
+	for _, b := range budgets(r.Store) {
 		whose := "not the set's"
 		if set != nil && invariants.OwnerOf(b) == set.UID {
 			whose = "the set's"
@@ -122,12 +122,12 @@ func (w *World) tellBudgets() {
 		}
 		all = append(all, fmt.Sprintf("%s (%s, %s)", b.Name, whose, number))
 	}
-	w.Film.tell("budgets: " + cmp.Or(strings.Join(all, ", "), "none"))
+	r.Film.tell("budgets: " + cmp.Or(strings.Join(all, ", "), "none"))
 	if set == nil {
 		return
 	}
 	if c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionDisruptionReady); c != nil {
-		w.Film.tell(fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+		r.Film.tell(fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
 }
 
@@ -151,9 +151,9 @@ func (j judge) checkBudgets() error {
 	if set == nil || set.DeletionTimestamp != nil || len(j.policies) > 0 {
 		return nil
 	}
-	want := j.WantsBudget(set, j.budgets())
+	want := j.WantsBudget(set, budgets(j.Store))
 	var own []*policyv1.PodDisruptionBudget
-	for _, b := range j.budgets() {
+	for _, b := range budgets(j.Store) {
 		if invariants.OwnerOf(b) == set.UID {
 			own = append(own, b)
 		}

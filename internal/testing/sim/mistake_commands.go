@@ -83,15 +83,15 @@ func late(_ context.Context, w *World, args []string) error {
 }
 
 // revisions returns all revisions in the namespace of the set, sorted by name.
-func (w *World) revisions() []*appsv1.ControllerRevision {
-	all := slices.SortedFunc(apiserver.Each[*appsv1.ControllerRevision](w.Store), byName)
+func revisions(store *apiserver.Store) []*appsv1.ControllerRevision {
+	all := slices.SortedFunc(apiserver.Each[*appsv1.ControllerRevision](store), byName)
 	return slices.DeleteFunc(all, func(r *appsv1.ControllerRevision) bool { return r.Namespace != Namespace })
 }
 
 // forgetRevisions deletes all revisions.
 func forgetRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("delete all revisions")
-	for _, object := range w.revisions() {
+	for _, object := range revisions(w.Store) {
 		if err := w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(object)}); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func forgetUpdateRevision(_ context.Context, w *World, _ []string) error {
 
 // editRevisions edits all revisions, as a user may.
 func (w *World) editRevisions(change func(*appsv1.ControllerRevision)) error {
-	for _, object := range w.revisions() {
+	for _, object := range revisions(w.Store) {
 		if err := edit(w, object, change); err != nil {
 			return err
 		}

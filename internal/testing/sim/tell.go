@@ -29,18 +29,26 @@ const changeCause = "kubernetes.io/change-cause"
 // change.
 func tellCommands() []command {
 	return []command{
-		{"status", 0, func(_ context.Context, w *World, _ []string) error { w.tellStatus(); return nil }},
-		{"revisions", 0, func(_ context.Context, w *World, _ []string) error { w.tellRevisions(); return nil }},
-		{"names", 0, func(_ context.Context, w *World, _ []string) error { w.tellNames(); return nil }},
-		{"data", 0, func(_ context.Context, w *World, _ []string) error { w.tellData(); return nil }},
+		read("status", reader.status),
+		read("revisions", reader.revisions),
+		read("names", reader.names),
+		read("data", reader.claims),
 		{"cause", 1, cause},
 	}
 }
 
-// tellStatus puts the conditions of the set and the message of Progressing into the strip. A status of an earlier spec can read like
+// reader is a user who reads. What it reads goes into the strip.
+type reader struct{ *World }
+
+// read returns a command by which a user reads something.
+func read(name string, what func(reader)) command {
+	return command{name, 0, func(_ context.Context, w *World, _ []string) error { what(reader{w}); return nil }}
+}
+
+// status puts the conditions of the set and the message of Progressing into the strip. A status of an earlier spec can read like
 // one that is up to date, so the strip says which it is.
-func (w *World) tellStatus() {
-	set := w.Set()
+func (r reader) status() {
+	set := r.Set()
 	if set == nil {
 		return
 	}
@@ -48,50 +56,50 @@ func (w *World) tellStatus() {
 	for _, c := range set.Status.Conditions {
 		conditions = append(conditions, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
 	}
-	w.Film.tell(strings.Join(conditions, ", "))
+	r.Film.tell(strings.Join(conditions, ", "))
 	if c := meta.FindStatusCondition(set.Status.Conditions, "Progressing"); c != nil {
-		w.Film.tell(w.withoutNames(c.Message))
+		r.Film.tell(r.withoutNames(c.Message))
 	}
 	if set.Status.ObservedGeneration != set.Generation {
-		w.Film.tell("the status is of an earlier spec")
+		r.Film.tell("the status is of an earlier spec")
 	}
 }
 
-// tellNames puts the number of pods that the managers created into the strip, and the number of their names.
-func (w *World) tellNames() {
+// names puts the number of pods that the managers created into the strip, and the number of their names.
+func (r reader) names() {
 	names, pods := make(map[string]int), 0
-	for e := range w.Store.History(apiserver.Pods) {
+	for e := range r.Store.History(apiserver.Pods) {
 		if e.Old == nil && strings.HasPrefix(e.Actor, managerActor) {
 			names[e.Key.Name]++
 			pods++
 		}
 	}
-	w.Film.tell(fmt.Sprintf("%d pods, %d names", pods, len(names)))
+	r.Film.tell(fmt.Sprintf("%d pods, %d names", pods, len(names)))
 }
 
 // withoutNames replaces the names of pods and revisions by identities and versions.
-func (w *World) withoutNames(text string) string {
-	for _, pod := range w.Pods() {
-		text = strings.ReplaceAll(text, pod.Name, w.Name(pod))
+func (r reader) withoutNames(text string) string {
+	for _, pod := range r.Pods() {
+		text = strings.ReplaceAll(text, pod.Name, r.Name(pod))
 	}
-	return w.Readable(text)
+	return r.Readable(text)
 }
 
-// tellRevisions puts the revisions into the strip, oldest first.
-func (w *World) tellRevisions() {
-	kept := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
+// revisions puts the revisions into the strip, oldest first.
+func (r reader) revisions() {
+	kept := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](r.Store))
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), strings.Compare(a.Name, b.Name))
 	})
-	for _, r := range kept {
-		text := fmt.Sprintf("revision %d is %s", r.Revision, w.Readable(r.Name))
-		if why := r.Annotations[changeCause]; why != "" {
+	for _, k := range kept {
+		text := fmt.Sprintf("revision %d is %s", k.Revision, r.Readable(k.Name))
+		if why := k.Annotations[changeCause]; why != "" {
 			text += ": " + why
 		}
-		if verdict := r.Annotations[revision.RejectedAnnotation]; verdict != "" {
+		if verdict := k.Annotations[revision.RejectedAnnotation]; verdict != "" {
 			text += " (rejected: " + verdict + ")"
 		}
-		w.Film.tell(text)
+		r.Film.tell(text)
 	}
 }
 
@@ -112,24 +120,24 @@ func cause(_ context.Context, w *World, args []string) error {
 	return edit(w, set, func(s *v1beta1.RollSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, changeCause, why) })
 }
 
-// tellData puts the claims into the strip, each named by the first pod that mounted it.
-func (w *World) tellData() {
+// claims puts the claims into the strip, each named by the first pod that mounted it.
+func (r reader) claims() {
 	first := map[types.UID]string{}
-	for e := range w.Store.History(apiserver.Pods) {
+	for e := range r.Store.History(apiserver.Pods) {
 		pod, ok := e.New.(*corev1.Pod)
 		if !ok {
 			continue
 		}
 		for _, key := range invariants.ClaimsOf(pod) {
-			if claim := w.Store.Get(key); claim != nil && first[claim.GetUID()] == "" && !claim.GetCreationTimestamp().After(pod.CreationTimestamp.Time) {
-				first[claim.GetUID()] = fmt.Sprintf("%s of %s", strings.TrimSuffix(key.Name, "-"+pod.Name), w.Name(pod))
+			if claim := r.Store.Get(key); claim != nil && first[claim.GetUID()] == "" && !claim.GetCreationTimestamp().After(pod.CreationTimestamp.Time) {
+				first[claim.GetUID()] = fmt.Sprintf("%s of %s", strings.TrimSuffix(key.Name, "-"+pod.Name), r.Name(pod))
 			}
 		}
 	}
 	var all []string
-	for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](w.Store) {
+	for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](r.Store) {
 		all = append(all, cmp.Or(first[claim.UID], claim.Name))
 	}
 	slices.Sort(all)
-	w.Film.tell("claims: " + strings.Join(all, ", "))
+	r.Film.tell("claims: " + strings.Join(all, ", "))
 }
