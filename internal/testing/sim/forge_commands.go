@@ -18,7 +18,7 @@ import (
 func forgeCommands() []command {
 	return []command{
 		{"forge", 2, forge(func(w *World, pod *corev1.Pod, change func(map[string]string)) error {
-			return w.editPod(pod, func(p *corev1.Pod) { change(p.Labels) })
+			return edit(w, pod, func(p *corev1.Pod) { change(p.Labels) })
 		})},
 		{"forge-claims", 2, forge(func(w *World, pod *corev1.Pod, change func(map[string]string)) error {
 			for _, key := range invariants.ClaimsOf(pod) {

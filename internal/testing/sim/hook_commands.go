@@ -25,7 +25,7 @@ func hookCommands() []command {
 		{"hook", 1, setHook},
 		{"mark", 1, labelEach("mark", hookLabel, "true")},
 		{"unmark", 1, editEach("unmark", func(p *corev1.Pod) { delete(p.Labels, hookLabel) })},
-		{"misdate", 1, eachPod("misdate the state of", (*World).misdatePod)},
+		{"misdate", 1, eachPod("misdate the state of", misdatePod)},
 		// as if an earlier version of the manager had written the state
 		{"undate", 1, editEach("take the date of the state off", func(p *corev1.Pod) { delete(p.Annotations, v1beta1.LifecycleSinceAnnotation) })},
 	}
@@ -72,8 +72,8 @@ func setHook(_ context.Context, w *World, args []string) error {
 const hookLabel = "example.com/hook"
 
 // misdatePod writes that a pod entered its lifecycle state in a year from now.
-func (w *World) misdatePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) {
+func misdatePod(w *World, pod *corev1.Pod) error {
+	return edit(w, pod, func(p *corev1.Pod) {
 		value := p.Labels[v1beta1.LifecycleStateLabel] + " " + w.Now().AddDate(1, 0, 0).Format(time.RFC3339)
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.LifecycleSinceAnnotation, value)
 	})

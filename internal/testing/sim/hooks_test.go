@@ -41,7 +41,7 @@ func TestCheckHooks(t *testing.T) {
 	if err := settle(t.Context(), w); err != nil {
 		t.Error(err)
 	}
-	if err := w.editPod(w.podNamed("a"), func(p *corev1.Pod) {
+	if err := edit(w, w.podNamed("a"), func(p *corev1.Pod) {
 		p.Labels[v1beta1.LifecycleStateLabel] = string(v1beta1.LifecyclePreparingNormal)
 	}); err != nil {
 		t.Fatal(err)

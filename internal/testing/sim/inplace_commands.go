@@ -42,7 +42,7 @@ func inPlaceCommands() []command {
 		{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
 		{"node-cpu", 1, limitNode},
 		{"refuse-cpu", 1, refuseResizes},
-		{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
+		{"tamper", 1, eachPod("tamper with the state of", tamperPod)},
 	}
 }
 
@@ -92,7 +92,7 @@ func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
 }
 
 // tamperPod writes the annotation of an unfinished update in place to another revision.
-func (w *World) tamperPod(pod *corev1.Pod) error {
+func tamperPod(w *World, pod *corev1.Pod) error {
 	state := inplace.State{Revision: "evil", Generation: pod.Generation, Containers: map[string]inplace.Container{}}
 	for _, c := range pod.Status.ContainerStatuses {
 		state.Containers[c.Name] = inplace.Container{ID: c.ContainerID}
@@ -101,7 +101,7 @@ func (w *World) tamperPod(pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	return w.editPod(pod, func(p *corev1.Pod) {
+	return edit(w, pod, func(p *corev1.Pod) {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, inplace.StateAnnotation, string(value))
 	})
 }

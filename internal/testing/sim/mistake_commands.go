@@ -198,13 +198,13 @@ func leave(_ context.Context, w *World, _ []string) error {
 	w.occupied = false
 	for _, pod := range w.Pods() {
 		if t := w.kubelets.find(pod.UID); t != nil && t.lost {
-			if err := w.killPod(pod); err != nil {
+			if err := killPod(w, pod); err != nil {
 				return err
 			}
 			continue
 		}
 		if pod.Labels["app"] != SetName && invariants.OwnerOf(pod) == "" && pod.DeletionTimestamp == nil {
-			if err := w.deletePod(pod); err != nil {
+			if err := deletePod(w, pod); err != nil {
 				return err
 			}
 		}

@@ -63,7 +63,7 @@ func labelPod(ctx context.Context, w *World, args []string) error {
 		return fmt.Errorf("%q is not key=value", args[0])
 	}
 	label := func(w *World, pod *corev1.Pod) error {
-		return w.editPod(pod, func(p *corev1.Pod) { p.Labels[key] = value })
+		return edit(w, pod, func(p *corev1.Pod) { p.Labels[key] = value })
 	}
 	return eachPod("label "+args[0], label)(ctx, w, args[1:])
 }

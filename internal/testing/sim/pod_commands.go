@@ -50,7 +50,7 @@ func eachPod(what string, do func(*World, *corev1.Pod) error) func(context.Conte
 
 // editEach returns a command by which a user edits the pods that its arguments name.
 func editEach(what string, change func(*corev1.Pod)) func(context.Context, *World, []string) error {
-	return eachPod(what, func(w *World, pod *corev1.Pod) error { return w.editPod(pod, change) })
+	return eachPod(what, func(w *World, pod *corev1.Pod) error { return edit(w, pod, change) })
 }
 
 // labelEach returns a command by which a user labels the pods that its arguments name.
@@ -63,18 +63,18 @@ func noteEach(what, key, value string) func(context.Context, *World, []string) e
 	return editEach(what, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) })
 }
 
-func (w *World) deletePod(pod *corev1.Pod) error {
+func deletePod(w *World, pod *corev1.Pod) error {
 	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod)})
 }
 
-func (w *World) killPod(pod *corev1.Pod) error {
+func killPod(w *World, pod *corev1.Pod) error {
 	options := client.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod), DeleteOptions: options})
 }
 
 // rejectPod plays a kubelet that has started again on a node that no longer suits the pod. It writes a status in which nothing is
 // left but when the pod began (k8s.io/kubernetes/pkg/kubelet: rejectPod).
-func (w *World) rejectPod(pod *corev1.Pod) error {
+func rejectPod(w *World, pod *corev1.Pod) error {
 	if pod.Status.StartTime == nil {
 		return nil
 	}
@@ -87,8 +87,6 @@ func (w *World) rejectPod(pod *corev1.Pod) error {
 	return err
 }
 
-func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error { return edit(w, pod, change) }
-
 // edit lets a user change an object.
 func edit[T client.Object](w *World, object T, change func(T)) error {
 	edited := apiserver.Clone(object)
@@ -98,7 +96,7 @@ func edit[T client.Object](w *World, object T, change func(T)) error {
 }
 
 // blipPod makes a pod unready, as a probe that fails once does. Its kubelet makes it ready again.
-func (w *World) blipPod(pod *corev1.Pod) error {
+func blipPod(w *World, pod *corev1.Pod) error {
 	edited := apiserver.Clone(pod)
 	for i := range edited.Status.Conditions {
 		c := &edited.Status.Conditions[i]
@@ -117,7 +115,7 @@ func handImage(_ context.Context, w *World, args []string) error {
 		return nil
 	}
 	w.note("hand-image " + strings.Join(args, " "))
-	return w.editPod(pod, func(p *corev1.Pod) { p.Spec.Containers[0].Image = args[1] })
+	return edit(w, pod, func(p *corev1.Pod) { p.Spec.Containers[0].Image = args[1] })
 }
 
 // claimTo labels a claim as another set's: "claim-to data-web-0 other". The name of the own set gives it back.
@@ -206,7 +204,7 @@ func denyImage(_ context.Context, w *World, args []string) error {
 	return nil
 }
 
-func (w *World) denyPods() {
+func denyPods(_ context.Context, w *World, _ []string) error {
 	w.note("deny pods")
 	w.Store.Admission = []apiserver.Admission{func(verb apiserver.Verb, obj client.Object) error {
 		if verb == apiserver.Create && apiserver.KeyOf(obj).Kind == apiserver.Pods {
@@ -214,4 +212,5 @@ func (w *World) denyPods() {
 		}
 		return nil
 	}}
+	return nil
 }
