@@ -57,7 +57,7 @@ func (w *World) everNamed(name string) *corev1.Pod {
 
 // useOldClass names a storage class in the annotation of claim templates that is older than the field.
 func useOldClass(_ context.Context, w *World, args []string) error {
-	if err := w.createClass(args[0]); err != nil {
+	if err := createClass(w.Store, args[0]); err != nil {
 		return err
 	}
 	return w.Edit("old-class "+args[0], func(s *v1beta1.RollSetSpec) {

@@ -32,7 +32,7 @@ func drainCommands() []command {
 // setOnDrain sets what happens to pods on nodes that leave: "on-drain Replace".
 func setOnDrain(_ context.Context, w *World, args []string) error {
 	for i := range nodes { // a world whose sets ask for no nodes has none in its store
-		if err := w.addNode(i); err != nil {
+		if err := addNode(w.Store, i); err != nil {
 			return err
 		}
 	}
@@ -60,20 +60,20 @@ func disruption(s *v1beta1.RollSetSpec) *v1beta1.Disruption {
 	return s.Disruption
 }
 
-// addNode puts a node into the store, if it is not there.
-func (w *World) addNode(i int) error {
-	if w.node(i) != nil {
+// addNode puts a node into a store, if it is not there.
+func addNode(store *apiserver.Store, i int) error {
+	if nodeIn(store, i) != nil {
 		return nil
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{corev1.LabelTopologyZone: zoneOf(i)}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	_, err := w.Store.Create(apiserver.Write{Actor: nodeActor}, node)
+	_, err := store.Create(apiserver.Write{Actor: nodeActor}, node)
 	return err
 }
 
-// node returns a node in the store; nil if it is not there.
-func (w *World) node(i int) *corev1.Node {
-	node, _ := w.Store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: nodeName(i)}).(*corev1.Node)
+// nodeIn returns a node in a store; nil if it is not there.
+func nodeIn(store *apiserver.Store, i int) *corev1.Node {
+	node, _ := store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: nodeName(i)}).(*corev1.Node)
 	return node
 }
 
@@ -85,19 +85,15 @@ func editNode(what string, change func(*corev1.Node)) func(context.Context, *Wor
 				continue
 			}
 			w.note(what + " node " + args[0])
-			return w.changeNode(i, change)
+			if err := addNode(w.Store, i); err != nil {
+				return err
+			}
+			err := edit(w, nodeIn(w.Store, i), change)
+			w.scheduler.retryAll()
+			return err
 		}
 		return fmt.Errorf("no node %q", args[0])
 	}
-}
-
-func (w *World) changeNode(i int, change func(*corev1.Node)) error {
-	if err := w.addNode(i); err != nil {
-		return err
-	}
-	err := edit(w, w.node(i), change)
-	w.scheduler.retryAll()
-	return err
 }
 
 // taintNode lets a node have a taint that keeps pods away: "taint-node a karpenter.sh/disrupted".
@@ -117,14 +113,14 @@ func tolerate(_ context.Context, w *World, _ []string) error {
 }
 
 // reportNodes lets the nodes of a zone, or all of them, report whether they are ready.
-func (w *World) reportNodes(zone string, ready corev1.ConditionStatus) error {
+func reportNodes(store *apiserver.Store, zone string, ready corev1.ConditionStatus) error {
 	for i := range nodes {
-		if w.node(i) == nil || zone != "" && zoneOf(i) != zone {
+		if nodeIn(store, i) == nil || zone != "" && zoneOf(i) != zone {
 			continue
 		}
-		edited := apiserver.Clone(w.node(i))
+		edited := apiserver.Clone(nodeIn(store, i))
 		edited.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
-		if _, err := w.Store.Update(apiserver.Write{Actor: nodeActor}, edited); err != nil {
+		if _, err := store.Update(apiserver.Write{Actor: nodeActor}, edited); err != nil {
 			return err
 		}
 	}
@@ -136,6 +132,6 @@ func (s *scheduler) takes(i int, pod *corev1.Pod) bool {
 	if s.down[zoneOf(i)] {
 		return false
 	}
-	node := s.world.node(i)
+	node := nodeIn(s.Store, i)
 	return node == nil || !node.Spec.Unschedulable && len(node.Spec.Taints) == 0 || pod != nil && invariants.ToleratesAll(pod)
 }

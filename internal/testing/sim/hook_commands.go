@@ -101,7 +101,7 @@ func (j judge) checkHooks(isWrong func(*corev1.Pod, *v1beta1.LifecycleHook) bool
 		return nil
 	}
 	own, live := j.OwnPods(set)
-	if slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return !j.hasKubelet(pod.UID) }) {
+	if slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return !j.kubelets.run(pod.UID) }) {
 		return nil
 	}
 	for _, pod := range live {

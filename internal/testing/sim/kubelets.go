@@ -177,19 +177,19 @@ func (k *kubelets) lose(pod *corev1.Pod) error {
 	if t := k.find(pod.UID); t != nil {
 		t.lost = true
 	}
-	if err := k.world.markUnreachable(pod); err != nil {
+	if err := markUnreachable(k.world.Store, pod); err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(k.world.Store.Delete(apiserver.Write{Actor: nodeActor, Key: apiserver.KeyOf(pod)}))
 }
 
 // markUnreachable lets the node controller mark a pod as not ready, because its node does not answer.
-func (w *World) markUnreachable(pod *corev1.Pod) error {
+func markUnreachable(store *apiserver.Store, pod *corev1.Pod) error {
 	reported := apiserver.Clone(pod)
 	apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
-		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: w.Store.Stamp(),
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: store.Stamp(),
 	})
-	_, err := w.Store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported)
+	_, err := store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported)
 	return client.IgnoreNotFound(err)
 }
 
@@ -213,7 +213,5 @@ func (k *kubelets) isLost(pod types.UID) bool {
 	return t == nil || t.lost
 }
 
-// hasKubelet reports whether a kubelet runs a pod.
-func (w *World) hasKubelet(pod types.UID) bool {
-	return !w.kubelets.isLost(pod) && !w.kubelets.isDown(w.kubelets.find(pod))
-}
+// run reports whether one of them runs a pod.
+func (k *kubelets) run(pod types.UID) bool { return !k.isLost(pod) && !k.isDown(k.find(pod)) }

@@ -52,7 +52,7 @@ const growing = "growing"
 
 // useClass lets the claim templates ask for a storage class, and creates it: "class growing".
 func useClass(_ context.Context, w *World, args []string) error {
-	if err := w.createClass(args[0]); err != nil {
+	if err := createClass(w.Store, args[0]); err != nil {
 		return err
 	}
 	return w.Edit("class "+args[0], func(s *v1beta1.RollSetSpec) {
@@ -63,9 +63,9 @@ func useClass(_ context.Context, w *World, args []string) error {
 }
 
 // createClass creates a storage class, if it does not exist.
-func (w *World) createClass(name string) error {
+func createClass(store *apiserver.Store, name string) error {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: new(name == growing)}
-	_, err := w.Store.Create(apiserver.Write{Actor: userActor}, class)
+	_, err := store.Create(apiserver.Write{Actor: userActor}, class)
 	return client.IgnoreAlreadyExists(err)
 }
 

@@ -73,7 +73,7 @@ func (w *World) Play(ctx context.Context, script Script) error {
 		if w.checker.Violation != nil {
 			return fmt.Errorf("%s: %w", step.Line, w.checker.Violation)
 		}
-		if err := errors.Join(w.CheckService(w.hasKubelet), w.checker.CheckPlaces(w.acted)); err != nil {
+		if err := errors.Join(w.CheckService(w.kubelets.run), w.checker.CheckPlaces(w.acted)); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
 	}

@@ -52,14 +52,14 @@ func zoneDown(_ context.Context, w *World, args []string) error {
 		w.scheduler.down = map[string]bool{}
 	}
 	w.scheduler.down[args[0]] = true
-	if err := w.reportNodes(args[0], corev1.ConditionUnknown); err != nil {
+	if err := reportNodes(w.Store, args[0], corev1.ConditionUnknown); err != nil {
 		return err
 	}
 	for _, pod := range w.Pods() {
 		if pod.Labels[corev1.LabelTopologyZone] != args[0] || pod.Spec.NodeName == "" {
 			continue
 		}
-		if err := w.markUnreachable(pod); err != nil {
+		if err := markUnreachable(w.Store, pod); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func zoneUp(_ context.Context, w *World, _ []string) error {
 		}
 	}
 	w.scheduler.down = nil
-	if err := w.reportNodes("", corev1.ConditionTrue); err != nil {
+	if err := reportNodes(w.Store, "", corev1.ConditionTrue); err != nil {
 		return err
 	}
 	w.scheduler.retryAll()
