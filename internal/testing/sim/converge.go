@@ -90,7 +90,7 @@ func (j judge) checkWanted() error {
 	if set == nil || set.DeletionTimestamp != nil || !j.satisfiable() {
 		return nil
 	}
-	return j.CheckWanted(set, j.letsPass)
+	return j.CheckWanted(set, j.gates.open)
 }
 
 // satisfiable reports whether the set can reach its wanted state in this cluster.

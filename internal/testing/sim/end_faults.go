@@ -17,7 +17,7 @@ import (
 // EndFaults ends all chance: from now on there are no delays and no faults, no step is judged or promoted, and writes that
 // were under way are committed. Managers and kubelets restart and know only what the API server knows.
 func (w *World) EndFaults(ctx context.Context) {
-	w.Chance, w.letsPass = nil, false
+	w.Chance, w.gates.open = nil, false
 	clear(w.asleep)
 	for _, late := range w.network.sent {
 		late.commit()

@@ -260,7 +260,7 @@ func (w *World) correct(ctx context.Context) error {
 		err = w.Play(ctx, script)
 	}
 	if set := w.Set(); err == nil && set != nil && set.DeletionTimestamp == nil {
-		err = w.CheckWanted(set, w.letsPass)
+		err = w.CheckWanted(set, w.gates.open)
 	}
 	if err != nil {
 		return fmt.Errorf("the template was corrected: %w", err)

@@ -31,7 +31,7 @@ func stepCommands() []command {
 		{"retry", 0, verdictOf(v1beta1.RetryAnnotation, v1beta1.AbortAnnotation)},
 		{"let-pass", 0, func(_ context.Context, w *World, _ []string) error {
 			w.note("all gates open, and whoever is waited for promotes")
-			w.letsPass = true
+			w.gates.open = true
 			return nil
 		}},
 	}
@@ -90,15 +90,23 @@ func gate(_ context.Context, w *World, args []string) error {
 		return nil
 	}
 	w.Film.note(gateActor, strings.Join(args, " is "))
-	return w.writeGate(set, args[0], metav1.ConditionStatus(args[1]))
+	return w.gates.write(set, args[0], metav1.ConditionStatus(args[1]))
 }
 
-func (w *World) writeGate(set *v1beta1.RollSet, name string, status metav1.ConditionStatus) error {
+// gates are the people and programs that judge the steps of a rollout.
+type gates struct {
+	*World
+
+	// open is true once every step is promoted and every gate becomes True.
+	open bool
+}
+
+func (g *gates) write(set *v1beta1.RollSet, name string, status metav1.ConditionStatus) error {
 	judged := apiserver.Clone(set)
 	meta.SetStatusCondition(&judged.Status.Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: "Judged", Message: "so it is", LastTransitionTime: metav1.NewTime(w.Now().Truncate(time.Second)),
+		Type: name, Status: status, Reason: "Judged", Message: "so it is", LastTransitionTime: metav1.NewTime(g.Now().Truncate(time.Second)),
 	})
-	_, err := w.Store.Update(apiserver.Write{Actor: gateActor, Subresource: "status"}, judged)
+	_, err := g.Store.Update(apiserver.Write{Actor: gateActor, Subresource: "status"}, judged)
 	return err
 }
 
@@ -139,10 +147,10 @@ func (w *World) annotate(what, key, value, gone string) error {
 	})
 }
 
-// passTurns adds the turns of people and programs that let every step of a rollout pass.
-func (w *World) passTurns(add func(turn)) {
-	set := w.Set()
-	if !w.letsPass || set == nil || set.Status.Rollout == nil || set.DeletionTimestamp != nil {
+// turns adds the turns that let every step of a rollout pass.
+func (g *gates) turns(add func(turn)) {
+	set := g.Set()
+	if !g.open || set == nil || set.Status.Rollout == nil || set.DeletionTimestamp != nil {
 		return
 	}
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
@@ -150,11 +158,11 @@ func (w *World) passTurns(add func(turn)) {
 		return
 	}
 	act := func(do func() error) {
-		add(turn{who: gateActor, at: w.Now(), take: func(context.Context) error { return do() }})
+		add(turn{who: gateActor, at: g.Now(), take: func(context.Context) error { return do() }})
 	}
-	for _, g := range steps[r.Step-1].Gates {
-		if c := meta.FindStatusCondition(set.Status.Conditions, g.ConditionType); c != nil && c.Status != metav1.ConditionTrue {
-			act(func() error { return w.writeGate(w.Set(), g.ConditionType, metav1.ConditionTrue) })
+	for _, gate := range steps[r.Step-1].Gates {
+		if c := meta.FindStatusCondition(set.Status.Conditions, gate.ConditionType); c != nil && c.Status != metav1.ConditionTrue {
+			act(func() error { return g.write(g.Set(), gate.ConditionType, metav1.ConditionTrue) })
 			return
 		}
 	}
@@ -162,10 +170,10 @@ func (w *World) passTurns(add func(turn)) {
 	switch {
 	case r.Phase != v1beta1.RolloutPaused:
 	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1beta1.PromoteAnnotation]: // it must be removed first
-		act(func() error { return w.annotate("promote no more", v1beta1.PromoteAnnotation, "", "") })
+		act(func() error { return g.annotate("promote no more", v1beta1.PromoteAnnotation, "", "") })
 	case set.Annotations[v1beta1.PromoteAnnotation] != value && r.IgnoredPromotion != value: // the manager has seen that it was removed
 		act(func() error {
-			return w.annotate("promote "+strconv.Itoa(int(r.Step)), v1beta1.PromoteAnnotation, value, "")
+			return g.annotate("promote "+strconv.Itoa(int(r.Step)), v1beta1.PromoteAnnotation, value, "")
 		})
 	}
 }

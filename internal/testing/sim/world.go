@@ -49,6 +49,7 @@ type World struct {
 	driver    driver
 	network   *network
 	neighbors *neighbors
+	gates     *gates
 	checker   *invariants.Checker
 	scheme    *runtime.Scheme
 	asleep    map[string]time.Time
@@ -61,8 +62,6 @@ type World struct {
 	acted time.Time
 	// trim, if not nil, trims the pods in the managers' caches.
 	trim func(any) (any, error)
-	// letsPass is true once every step of a rollout is promoted and its gates become True.
-	letsPass bool
 	// policies refuse writes of managers.
 	policies []policy
 	// hung is true once a request of the running reconcile got no answer.
@@ -87,6 +86,7 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 	w.driver = driver{}
 	w.network = &network{world: w}
 	w.neighbors = &neighbors{world: w}
+	w.gates = &gates{World: w}
 	w.Film = newFilm(w)
 	w.checker = invariants.NewChecker(w.Cluster)
 	for _, observe := range []func(*apiserver.Entry){w.scheduler.Observe, w.kubelets.observe, w.claims.Observe, w.Film.observe, w.checker.Observe} {
@@ -127,7 +127,7 @@ func (w *World) turns() []turn {
 	}
 	w.network.turns(add)
 	w.neighbors.turns(add)
-	w.passTurns(add)
+	w.gates.turns(add)
 	w.kubelets.turns(add)
 	return all
 }
