@@ -148,7 +148,7 @@ func (f *Film) observeBudget(e *apiserver.Entry) {
 // another client selects its pods or has its name, and that any other set has none.
 func (j judge) checkBudgets() error {
 	set := j.Set()
-	if set == nil || set.DeletionTimestamp != nil || len(j.policies) > 0 {
+	if set == nil || set.DeletionTimestamp != nil || len(j.refusals.policies) > 0 {
 		return nil
 	}
 	want := j.WantsBudget(set, budgets(j.Store))

@@ -11,41 +11,52 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"rollset.dev/rollset/internal/simulator/actors"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// driver is how the storage driver answers: to growth, under the name "growth", and to each volume attributes class. It carries out
-// what it has no answer to.
-type driver map[string]string
+// storage binds claims, and resizes and modifies their volumes as its driver answers.
+type storage struct {
+	actors.Claims
+
+	// answers are those of the storage driver: to growth, under the name "growth", and to each volume attributes class. It carries out
+	// what it has no answer to.
+	answers map[string]string
+}
+
+func newStorage(store *apiserver.Store) *storage {
+	s := &storage{answers: map[string]string{}}
+	s.Claims = actors.Claims{Store: store, Driver: s.answer}
+	return s
+}
 
 // driverCommands returns the command about the storage driver: "driver growth fails", "driver gold infeasible", "driver gold works".
 // Other answers to a class are pending, slow, which never ends, and ignores.
 func driverCommands() []command {
 	return []command{{"driver", 2, func(_ context.Context, w *World, args []string) error {
 		w.note("driver " + args[0] + " " + args[1])
-		w.driver[args[0]] = args[1]
+		w.storage.answers[args[0]] = args[1]
 		if args[0] == "all" {
-			clear(w.driver)
+			clear(w.storage.answers)
 		}
-		w.claims.Driver = w.driver.answer
 		for _, claim := range slices.SortedFunc(apiserver.Each[*corev1.PersistentVolumeClaim](w.Store), byName) {
-			w.claims.Add(apiserver.KeyOf(claim))
+			w.storage.Add(apiserver.KeyOf(claim))
 		}
 		return nil
 	}}}
 }
 
 // answer takes back what the driver does not carry out for a claim.
-func (d driver) answer(before *corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim) {
+func (s *storage) answer(before *corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim) {
 	if before.Phase != corev1.ClaimBound {
 		return
 	}
 	status := &claim.Status
-	if d["growth"] == "fails" && !apiequality.Semantic.DeepEqual(before.Capacity, status.Capacity) {
+	if s.answers["growth"] == "fails" && !apiequality.Semantic.DeepEqual(before.Capacity, status.Capacity) {
 		status.Capacity = before.Capacity
 		status.Conditions = append(status.Conditions, said(corev1.PersistentVolumeClaimControllerResizeError, "the pool is full"))
 	}
-	answer := d[classOf(status.CurrentVolumeAttributesClassName)]
+	answer := s.answers[classOf(status.CurrentVolumeAttributesClassName)]
 	if answer == "" || classOf(before.CurrentVolumeAttributesClassName) == classOf(status.CurrentVolumeAttributesClassName) {
 		return
 	}

@@ -40,7 +40,7 @@ func (j judge) obstacles() (all []obstacle) {
 	add(len(s.down) > 0, "a zone is down") // a pod on a node that is down says what its kubelet said last
 	add(j.Store.MaxPods >= 0 || j.Store.MaxCPU != nil, "a quota", "exceeded quota", "a full quota")
 	add(len(j.Store.Admission) > 0, "a policy for all", "is forbidden", "accepted the write")
-	for _, p := range j.policies {
+	for _, p := range j.refusals.policies {
 		add(true, "refuse "+p.verb+" "+p.object+" "+p.answer, p.words()...)
 	}
 	if j.occupied {
@@ -138,7 +138,7 @@ func (j judge) untold(set *v1beta1.RollSet) bool {
 	}
 	status := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.KeyOf(set), Subresource: "status"}
 	proof := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.Key{Kind: apiserver.Revisions, Namespace: set.Namespace, Name: set.Status.CurrentRevision}}
-	return slices.ContainsFunc(j.policies, func(p policy) bool { return p.refuses(status) || p.refuses(proof) })
+	return slices.ContainsFunc(j.refusals.policies, func(p policy) bool { return p.refuses(status) || p.refuses(proof) })
 }
 
 // hasOtherReasons reports whether the set may lack something although nothing in the cluster is in its way.

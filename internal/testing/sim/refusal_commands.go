@@ -26,6 +26,13 @@ func refusalCommands() []command {
 	}
 }
 
+// refusals are why writes of managers fail: a policy refuses them, or they get no answer.
+type refusals struct {
+	policies []policy
+	// hung is true once a request of the running reconcile got no answer.
+	hung bool
+}
+
 // policy refuses writes of managers.
 type policy struct {
 	// verb is the refused verb; "any" means all.
@@ -70,7 +77,7 @@ func refuseWrites(_ context.Context, w *World, args []string) error {
 		p.object = name
 	}
 	w.note("refuse " + strings.Join(args, " "))
-	w.policies = append(w.policies, p)
+	w.refusals.policies = append(w.refusals.policies, p)
 	return nil
 }
 
@@ -86,22 +93,22 @@ func (w *World) nameOf(id string) (name string, known bool) {
 // permitWrites ends all such policies, or those about one object.
 func permitWrites(_ context.Context, w *World, args []string) error {
 	w.note(strings.Join(append([]string{"permit"}, args...), " "))
-	w.policies = slices.DeleteFunc(w.policies, func(p policy) bool {
+	w.refusals.policies = slices.DeleteFunc(w.refusals.policies, func(p policy) bool {
 		return len(args) == 0 || p.object == args[0] || strings.HasSuffix(p.object, "-"+args[0])
 	})
 	return nil
 }
 
-// refused returns the error with which a policy refuses a manager's write; nil if no policy does.
-func (w *World) refused(write apiserver.Write) error {
+// of returns the error with which a policy refuses a manager's write; nil if no policy does.
+func (r *refusals) of(write apiserver.Write) error {
 	if write.Key.Namespace != Namespace && write.Key.Kind == apiserver.Pods {
-		return w.hang(write)
+		return r.hang(write)
 	}
-	for _, p := range w.policies {
+	for _, p := range r.policies {
 		switch {
 		case !p.refuses(write):
 		case p.answer == "hang":
-			return w.hang(write)
+			return r.hang(write)
 		default:
 			return p.err(write)
 		}
@@ -110,8 +117,8 @@ func (w *World) refused(write apiserver.Write) error {
 }
 
 // hang returns the error of a write that never gets an answer.
-func (w *World) hang(write apiserver.Write) error {
-	w.hung = true
+func (r *refusals) hang(write apiserver.Write) error {
+	r.hung = true
 	return &url.Error{Op: string(write.Verb), URL: write.Key.String(), Err: context.DeadlineExceeded}
 }
 

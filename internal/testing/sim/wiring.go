@@ -62,7 +62,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	m.Client = apiserver.NewClient(view, m.Name, w.scheme)
 	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.Tried, w.network.send
 	m.Client.Rewritten = w.checker.Rewritten
-	m.Client.Refused, m.Client.NoChange, m.Client.Network = w.refused, w.checker.NoChange, w.network.fault
+	m.Client.Refused, m.Client.NoChange, m.Client.Network = w.refusals.of, w.checker.NoChange, w.network.fault
 	w.checker.Restart(m.Name)
 	m.born = w.Store.Version()
 	m.Live = apiserver.NewLive(w.Store)

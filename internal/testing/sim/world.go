@@ -45,11 +45,11 @@ type World struct {
 	clock     *simulator.Clock
 	scheduler *scheduler
 	kubelets  *kubelets
-	claims    *actors.Claims
-	driver    driver
+	storage   *storage
 	network   *network
 	neighbors *neighbors
 	gates     *gates
+	refusals  *refusals
 	checker   *invariants.Checker
 	scheme    *runtime.Scheme
 	asleep    map[string]time.Time
@@ -62,10 +62,6 @@ type World struct {
 	acted time.Time
 	// trim, if not nil, trims the pods in the managers' caches.
 	trim func(any) (any, error)
-	// policies refuse writes of managers.
-	policies []policy
-	// hung is true once a request of the running reconcile got no answer.
-	hung bool
 	// occupied is true while a foreign pod has a name that the set may want.
 	occupied bool
 }
@@ -82,14 +78,14 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 	w.Cluster = invariants.NewCluster(apiserver.NewStore(w.Now), apiserver.KeyOf(w.draft), w.Now)
 	w.scheduler = newScheduler(w)
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
-	w.claims = &actors.Claims{Store: w.Store}
-	w.driver = driver{}
+	w.storage = newStorage(w.Store)
 	w.network = &network{world: w}
 	w.neighbors = &neighbors{world: w}
 	w.gates = &gates{World: w}
+	w.refusals = &refusals{}
 	w.Film = newFilm(w)
 	w.checker = invariants.NewChecker(w.Cluster)
-	for _, observe := range []func(*apiserver.Entry){w.scheduler.Observe, w.kubelets.observe, w.claims.Observe, w.Film.observe, w.checker.Observe} {
+	for _, observe := range []func(*apiserver.Entry){w.scheduler.Observe, w.kubelets.observe, w.storage.Observe, w.Film.observe, w.checker.Observe} {
 		w.Store.OnWrite(observe)
 	}
 	w.AddManager(ctx)
@@ -122,8 +118,8 @@ func (w *World) turns() []turn {
 		add(turn{who: apiserver.GCActor, at: w.Now(), take: func(context.Context) error { return w.Store.Collect() }})
 	}
 	w.scheduler.turns(add)
-	if w.claims.Waits() {
-		add(turn{who: actors.ClaimsName, at: w.Now(), take: func(context.Context) error { return w.claims.Step() }})
+	if w.storage.Waits() {
+		add(turn{who: actors.ClaimsName, at: w.Now(), take: func(context.Context) error { return w.storage.Step() }})
 	}
 	w.network.turns(add)
 	w.neighbors.turns(add)
@@ -168,7 +164,7 @@ func (w *World) work(ctx context.Context, m *Manager) error {
 	if err := m.judge(); err != nil {
 		return err
 	}
-	w.hung = false
+	w.refusals.hung = false
 	w.checker.Begin(&invariants.Reconcile{
 		Manager: m.Name,
 		Set:     apiserver.Key{Kind: apiserver.RollSets, Namespace: m.Working.Namespace, Name: m.Working.Name},
@@ -176,7 +172,7 @@ func (w *World) work(ctx context.Context, m *Manager) error {
 		Clock:   m.Clock,
 		Born:    m.born,
 	})
-	err := m.work(w.Film.withLog(ctx), &w.hung)
+	err := m.work(w.Film.withLog(ctx), &w.refusals.hung)
 	crashed := errors.Is(err, simulator.ErrCrashed)
 	if crashed {
 		w.checker.Crash()
