@@ -71,13 +71,13 @@ func makeBudget(_ context.Context, w *World, args []string) error {
 }
 
 // changeBudget lets a user change a budget, if it exists.
-func (w *World) changeBudget(what, name string, change func(*policyv1.PodDisruptionBudget)) error {
-	budget := budgetNamed(w.Store, name)
+func (u *user) changeBudget(what, name string, change func(*policyv1.PodDisruptionBudget)) error {
+	budget := budgetNamed(u.world.Store, name)
 	if budget == nil {
 		return nil
 	}
-	w.note(what)
-	return edit(w, budget, change)
+	u.note(what)
+	return edit(u.world, budget, change)
 }
 
 // editBudget lets a user write another number into a budget.

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -40,16 +39,6 @@ func giveClaims(_ context.Context, w *World, args []string) error {
 			}); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// everNamed returns a pod by its name on the film strip, also one that is gone; nil if there was none.
-func (w *World) everNamed(name string) *corev1.Pod {
-	for e := range w.Store.History(apiserver.Pods) {
-		if pod, ok := e.New.(*corev1.Pod); ok && w.Name(pod) == name {
-			return pod
 		}
 	}
 	return nil

@@ -114,9 +114,9 @@ func forgetUpdateRevision(_ context.Context, w *World, _ []string) error {
 }
 
 // editRevisions edits all revisions, as a user may.
-func (w *World) editRevisions(change func(*appsv1.ControllerRevision)) error {
-	for _, object := range revisions(w.Store) {
-		if err := edit(w, object, change); err != nil {
+func (u *user) editRevisions(change func(*appsv1.ControllerRevision)) error {
+	for _, object := range revisions(u.world.Store) {
+		if err := edit(u.world, object, change); err != nil {
 			return err
 		}
 	}
@@ -213,21 +213,13 @@ func leave(_ context.Context, w *World, _ []string) error {
 }
 
 // giveClaimsBack writes the label of the set on claims that have that of another.
-func (w *World) giveClaimsBack() error {
-	for _, claim := range w.Store.Of(apiserver.Claims) {
+func (u *user) giveClaimsBack() error {
+	for _, claim := range u.world.Store.Of(apiserver.Claims) {
 		if set, labeled := claim.GetLabels()[v1beta1.SetLabel]; labeled && set != SetName {
-			if err := edit(w, claim, func(c client.Object) { c.GetLabels()[v1beta1.SetLabel] = SetName }); err != nil {
+			if err := edit(u.world, claim, func(c client.Object) { c.GetLabels()[v1beta1.SetLabel] = SetName }); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// createAgain creates a deleted set again, as the script first described it.
-func (w *World) createAgain() {
-	if w.created && w.Set() == nil {
-		w.created = false
-		w.createSet()
-	}
 }

@@ -17,19 +17,6 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// note adds a user's action to the strip.
-func (w *World) note(what string) { w.Film.note(userActor, what) }
-
-// podNamed returns the pod with a letter or ordinal on the strip; nil if it does not exist.
-func (w *World) podNamed(name string) *corev1.Pod {
-	for _, pod := range w.Pods() {
-		if w.Name(pod) == name {
-			return pod
-		}
-	}
-	return nil
-}
-
 // eachPod returns a command about the pods that its arguments name. It skips pods that do not exist, because in a
 // replay the user may be too early or too late.
 func eachPod(what string, do func(*World, *corev1.Pod) error) func(context.Context, *World, []string) error {
@@ -141,12 +128,12 @@ func stranger(_ context.Context, w *World, args []string) error {
 	return w.createPod("stranger", SetName+"-"+args[0], map[string]string{"app": "other"})
 }
 
-func (w *World) createPod(what, name string, labels map[string]string) error {
-	w.createSet()
+func (u *user) createPod(what, name string, labels map[string]string) error {
+	u.createSet()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: labels}}
-	pod.Spec = *w.draft.Spec.Template.Spec.DeepCopy()
-	w.note(what + " " + name)
-	_, err := w.Store.Create(apiserver.Write{Actor: userActor}, pod)
+	pod.Spec = *u.draft.Spec.Template.Spec.DeepCopy()
+	u.note(what + " " + name)
+	_, err := u.world.Store.Create(apiserver.Write{Actor: userActor}, pod)
 	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) { // the set was faster, or policies apply to users too
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -79,15 +78,6 @@ func refuseWrites(_ context.Context, w *World, args []string) error {
 	w.note("refuse " + strings.Join(args, " "))
 	w.refusals.policies = append(w.refusals.policies, p)
 	return nil
-}
-
-// nameOf returns the name of a pod by its name on the film strip. For an ordinal the name is known before the pod
-// exists.
-func (w *World) nameOf(id string) (name string, known bool) {
-	if pod := w.podNamed(id); pod != nil {
-		return pod.Name, true
-	}
-	return SetName + "-" + id, w.draft.Spec.PodIdentity == v1beta1.OrdinalIdentity
 }
 
 // permitWrites ends all such policies, or those about one object.

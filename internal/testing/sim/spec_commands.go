@@ -17,7 +17,6 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
-	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // specCommands returns the commands that change the spec of the set. Each has the name of its field.
@@ -171,41 +170,4 @@ func podsToDelete(_ context.Context, w *World, args []string) error {
 		}
 		spec.ScaleStrategy.PodsToDelete = names
 	})
-}
-
-// draft returns the set that is to be created: one pod of app:v1.
-func draft() *v1beta1.RollSet {
-	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: SetName}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": SetName}}
-	set.Spec.Template.Labels = map[string]string{"app": SetName}
-	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	return set
-}
-
-// Edit changes the spec of the set, or of the draft before the set is created. The user reads the set first.
-func (w *World) Edit(what string, change func(*v1beta1.RollSetSpec)) error {
-	set := w.Set()
-	if set == nil {
-		change(&w.draft.Spec)
-		return nil
-	}
-	edited := apiserver.Clone(set)
-	change(&edited.Spec)
-	w.VersionOf(&edited.Spec.Template)
-	w.note(what)
-	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	return err
-}
-
-// createSet creates the set that the script has described, unless it was created before.
-func (w *World) createSet() {
-	if w.created {
-		return
-	}
-	w.created = true
-	w.VersionOf(&w.draft.Spec.Template)
-	w.note("create the set")
-	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, w.draft); err != nil {
-		apiserver.Unmodeled("a set that cannot be created: %v", err)
-	}
 }

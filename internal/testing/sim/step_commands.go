@@ -138,15 +138,6 @@ func verdictOf(key, opposite string) func(context.Context, *World, []string) err
 	}
 }
 
-// annotate sets one annotation of the set and removes another.
-func (w *World) annotate(what, key, value, gone string) error {
-	w.note(what)
-	return edit(w, w.Set(), func(s *v1beta1.RollSet) {
-		metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value)
-		delete(s.Annotations, gone)
-	})
-}
-
 // turns adds the turns that let every step of a rollout pass.
 func (g *gates) turns(add func(turn)) {
 	set := g.Set()

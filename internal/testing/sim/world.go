@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/actors"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -32,6 +31,7 @@ const (
 type World struct {
 	// Cluster reads the store.
 	*invariants.Cluster
+	*user
 
 	// Managers are the processes that run the controller, all at the same time.
 	Managers []*Manager
@@ -55,15 +55,8 @@ type World struct {
 	asleep    map[string]time.Time
 	// atOnce is how many turns were taken at this time, and before how many pods there were at the first.
 	atOnce, before int
-	// draft is the set as the script describes it, until it is created.
-	draft   *v1beta1.RollSet
-	created bool
-	// acted is when the script last did something.
-	acted time.Time
 	// trim, if not nil, trims the pods in the managers' caches.
 	trim func(any) (any, error)
-	// occupied is true while a foreign pod has a name that the set may want.
-	occupied bool
 }
 
 // epoch returns the time at which every world begins.
@@ -71,7 +64,8 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. Seed 0 is the tidy order; any other seed chooses a random order.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: simulator.NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), draft: draft()}
+	w := &World{clock: simulator.NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time)}
+	w.user = &user{world: w, draft: draft()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
