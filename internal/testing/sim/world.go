@@ -10,8 +10,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/actors"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -32,11 +30,8 @@ type World struct {
 	// Cluster reads the store.
 	*invariants.Cluster
 	*user
+	*processes
 
-	// Managers are the processes that run the controller, all at the same time.
-	Managers []*Manager
-	// leaders counts all managers that there were.
-	leaders int
 	// Film is the film strip, one line a write.
 	Film *Film
 	// Chance chooses the order of turns, and which are skipped; nil means the tidy order without delays.
@@ -51,12 +46,9 @@ type World struct {
 	gates     *gates
 	refusals  *refusals
 	checker   *invariants.Checker
-	scheme    *runtime.Scheme
 	asleep    map[string]time.Time
 	// atOnce is how many turns were taken at this time, and before how many pods there were at the first.
 	atOnce, before int
-	// trim, if not nil, trims the pods in the managers' caches.
-	trim func(any) (any, error)
 }
 
 // epoch returns the time at which every world begins.
@@ -64,8 +56,9 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. Seed 0 is the tidy order; any other seed chooses a random order.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: simulator.NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time)}
+	w := &World{clock: simulator.NewClock(epoch()), asleep: make(map[string]time.Time)}
 	w.user = &user{world: w, draft: draft()}
+	w.processes = &processes{world: w, scheme: apiserver.NewScheme()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
@@ -120,64 +113,6 @@ func (w *World) turns() []turn {
 	w.gates.turns(add)
 	w.kubelets.turns(add)
 	return all
-}
-
-// managerTurns adds the deliveries to a manager's caches and the work in its queue.
-func (w *World) managerTurns(m *Manager, add func(turn)) {
-	for _, kind := range apiserver.Kinds() {
-		if m.Client.Next(kind) != nil {
-			add(turn{who: m.Name, about: string(kind), at: w.network.delivers(w.Now()), take: func(ctx context.Context) error {
-				w.deliver(ctx, m, kind)
-				return nil
-			}})
-		}
-	}
-	at, ok := m.Queue.Next()
-	if err := m.starved(); err != nil && w.checker.Violation == nil {
-		w.checker.Violation = err
-	}
-	if ok {
-		add(turn{who: m.Name, at: at, take: func(ctx context.Context) error { return w.work(ctx, m) }})
-	}
-}
-
-// deliver delivers one event to a manager, or at times all remaining ones at once, as after a broken watch.
-func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
-	if w.Chance != nil && m.Client.Lag(kind) > 1 && w.Chance.IntN(8) == 0 {
-		for _, e := range m.Client.Relist(kind, w.Store.Version()) {
-			m.Dispatch(ctx, e)
-		}
-		return
-	}
-	m.Dispatch(ctx, m.Client.Deliver(kind))
-}
-
-// work lets a manager reconcile once, and restarts it if it crashes.
-func (w *World) work(ctx context.Context, m *Manager) error {
-	m.Take()
-	if err := m.judge(); err != nil {
-		return err
-	}
-	w.refusals.hung = false
-	w.checker.Begin(&invariants.Reconcile{
-		Manager: m.Name,
-		Set:     apiserver.Key{Kind: apiserver.RollSets, Namespace: m.Working.Namespace, Name: m.Working.Name},
-		View:    m.Client.View,
-		Clock:   m.Clock,
-		Born:    m.born,
-	})
-	err := m.work(w.Film.withLog(ctx), &w.refusals.hung)
-	crashed := errors.Is(err, simulator.ErrCrashed)
-	if crashed {
-		w.checker.Crash()
-	}
-	w.checker.End()
-	if crashed {
-		w.Film.note(m.Name, "crashes")
-		w.start(ctx, m, w.Store.Version())
-		return nil
-	}
-	return err
 }
 
 // step takes one turn that is due before the deadline. It returns false if there is none.
