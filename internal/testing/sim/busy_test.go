@@ -57,7 +57,7 @@ func (w *World) rollBusily(ctx context.Context, replicas int, pause time.Duratio
 	}
 	for {
 		before := w.Now()
-		more, err := w.step(ctx, start.Add(time.Minute))
+		more, err := w.turns.step(ctx, start.Add(time.Minute))
 		if err != nil {
 			return 0, err
 		}

@@ -67,7 +67,7 @@ func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 		}
 		if late := points[i].late; late != "" {
 			m.Behind = map[apiserver.Kind]int64{late: max(last, w.lastEditOfPod(), 1)}
-			w.asleep[m.Name+string(late)] = w.Now().Add(lateness)
+			w.turns.asleep[m.Name+string(late)] = w.Now().Add(lateness)
 		}
 		return points[i].fault
 	}
@@ -107,7 +107,7 @@ func follow(ctx context.Context, s scenario, observe func(apiserver.Write), poin
 	}
 	var err error
 	for i := 0; i < len(s.script) && err == nil; i++ {
-		clear(w.asleep) // what users do next they do to a controller that knows what they did before
+		clear(w.turns.asleep) // what users do next they do to a controller that knows what they did before
 		err = w.Play(ctx, s.script[i:i+1])
 	}
 	if err == nil {

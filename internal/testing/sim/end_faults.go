@@ -18,7 +18,7 @@ import (
 // were under way are committed. Managers and kubelets restart and know only what the API server knows.
 func (w *World) EndFaults(ctx context.Context) {
 	w.Chance, w.gates.open = nil, false
-	clear(w.asleep)
+	clear(w.turns.asleep)
 	for _, late := range w.network.sent {
 		late.commit()
 	}

@@ -305,7 +305,7 @@ func TestALostStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		for lost.Store.Version() < at {
-			if more, err := lost.step(t.Context(), lost.Now().Add(quiet)); err != nil {
+			if more, err := lost.turns.step(t.Context(), lost.Now().Add(quiet)); err != nil {
 				t.Fatal(err)
 			} else if !more {
 				break

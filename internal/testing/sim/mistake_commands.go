@@ -35,7 +35,7 @@ func mistakeCommands() []command {
 		{"rewind", 1, rewind},
 		{"late", 2, late},
 		// The garbage collector rests for a while, as if it had much else to do: "slow-collector 30s".
-		forTime("slow-collector", "slow-collector", func(w *World, d time.Duration) { w.asleep[apiserver.GCActor] = w.Now().Add(d) }),
+		forTime("slow-collector", "slow-collector", func(w *World, d time.Duration) { w.turns.asleep[apiserver.GCActor] = w.Now().Add(d) }),
 		{"garble", 1, noteEach("garble the state of", inplace.StateAnnotation, `{"revision":{"`)},
 		{"mislabel", 1, labelEach("mislabel", v1beta1.RevisionLabel, "none")}, // no such revision exists
 		{"forget", 0, forgetRevisions},
@@ -77,7 +77,7 @@ func late(_ context.Context, w *World, args []string) error {
 	d, err := time.ParseDuration(args[1])
 	w.note("late " + args[0] + "s")
 	for _, m := range w.Managers {
-		w.asleep[m.Name+args[0]] = w.Now().Add(d)
+		w.turns.asleep[m.Name+args[0]] = w.Now().Add(d)
 	}
 	return err
 }

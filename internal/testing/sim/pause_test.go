@@ -49,7 +49,7 @@ func rolled(t *testing.T, script Script) *World {
 // pauseAt runs a world up to a resource version, pauses until all is quiet, and goes on.
 func pauseAt(ctx context.Context, w *World, version int64) error {
 	for w.Store.Version() < version {
-		if more, err := w.step(ctx, w.Now().Add(quiet)); err != nil || !more {
+		if more, err := w.turns.step(ctx, w.Now().Add(quiet)); err != nil || !more {
 			return fmt.Errorf("the rollout ended early: %w", err)
 		}
 	}

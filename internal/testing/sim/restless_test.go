@@ -19,7 +19,7 @@ func TestRestlessPod(t *testing.T) {
 	t.Parallel()
 	w := rolled(t, mustParse(t, "replicas 1\nsettle\nreplicas 0"))
 	m := w.Managers[0]
-	w.asleep[m.Name+string(apiserver.Pods)] = w.Now().Add(time.Hour)
+	w.turns.asleep[m.Name+string(apiserver.Pods)] = w.Now().Add(time.Hour)
 	deletes := 0
 	m.Client.Faults = func(w apiserver.Write) apiserver.Fault {
 		if w.Verb == apiserver.Delete {
@@ -51,7 +51,7 @@ func TestRestlessPod(t *testing.T) {
 	if deletes > 2*changes {
 		t.Errorf("%d deletes were tried in %d changes", deletes, changes)
 	}
-	delete(w.asleep, m.Name+string(apiserver.Pods))
+	delete(w.turns.asleep, m.Name+string(apiserver.Pods))
 	if err := w.CheckConverged(t.Context()); err != nil {
 		t.Errorf("%v\n%s", err, w.Film)
 	}
@@ -64,7 +64,7 @@ func TestStatusOfSetThatMoved(t *testing.T) {
 	t.Parallel()
 	w := rolled(t, mustParse(t, "replicas 1\nsettle"))
 	m := w.Managers[0]
-	w.asleep[m.Name+string(apiserver.RollSets)] = w.Now().Add(time.Hour)
+	w.turns.asleep[m.Name+string(apiserver.RollSets)] = w.Now().Add(time.Hour)
 	refused := 0
 	m.Client.Tried = func(write apiserver.Write, err error) {
 		if write.Key.Kind == apiserver.RollSets && apierrors.IsConflict(err) {
@@ -83,7 +83,7 @@ func TestStatusOfSetThatMoved(t *testing.T) {
 	if refused == 0 || refused > 8 {
 		t.Errorf("%d writes were refused in a minute, want a few", refused)
 	}
-	delete(w.asleep, m.Name+string(apiserver.RollSets))
+	delete(w.turns.asleep, m.Name+string(apiserver.RollSets))
 	w.scheduler.changeNodes(false)
 	if err := w.CheckConverged(t.Context()); err != nil {
 		t.Errorf("%v\n%s", err, w.Film)
