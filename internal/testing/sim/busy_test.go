@@ -34,7 +34,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 				if err := w.Play(t.Context(), script); err != nil {
 					t.Fatal(err)
 				}
-				took, err := w.rollBusily(t.Context(), replicas, pause)
+				took, err := rollBusily(t.Context(), w, replicas, pause)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,7 +48,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 
 // rollBusily rolls a set to a new template and returns how long that takes. It fails if for longer
 // than a pause budget, a tenth of the set, is left and an old pod waits.
-func (w *World) rollBusily(ctx context.Context, replicas int, pause time.Duration) (time.Duration, error) {
+func rollBusily(ctx context.Context, w *World, replicas int, pause time.Duration) (time.Duration, error) {
 	start := w.Now()
 	spent := start
 	err := w.Edit("image", func(s *v1beta1.RollSetSpec) { s.Template.Spec.Containers[0].Image = "app:v2" })

@@ -66,7 +66,7 @@ func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 			return apiserver.NoFault
 		}
 		if late := points[i].late; late != "" {
-			m.Behind = map[apiserver.Kind]int64{late: max(last, w.lastEditOfPod(), 1)}
+			m.Behind = map[apiserver.Kind]int64{late: max(last, lastEditOfPod(w.Store), 1)}
 			w.turns.asleep[m.Name+string(late)] = w.Now().Add(lateness)
 		}
 		return points[i].fault
@@ -75,9 +75,9 @@ func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 
 // lastEditOfPod returns the version of the last write of a user to a pod, or of the garbage collector for one, which a manager
 // must know to do what the user asks for: the pods of a deleted set that are to be adopted by the next one of its name.
-func (w *World) lastEditOfPod() int64 {
+func lastEditOfPod(store *apiserver.Store) int64 {
 	last := int64(0)
-	for e := range w.Store.History(apiserver.Pods) {
+	for e := range store.History(apiserver.Pods) {
 		if e.Actor == userActor || e.Actor == apiserver.GCActor {
 			last = e.Version
 		}
@@ -113,7 +113,7 @@ func follow(ctx context.Context, s scenario, observe func(apiserver.Write), poin
 	if err == nil {
 		err = w.CheckConverged(ctx)
 	}
-	c.ending, c.tally = w.everything(), w.madeAndDeleted()
+	c.ending, c.tally = everything{w}.String(), madeAndDeleted(w.Store)
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, w.Film.last(60))
 	}

@@ -231,7 +231,7 @@ func TestOrderOfIndependentEvents(t *testing.T) {
 			if err := w.plays(t.Context(), append(lines, "settle")...); err != nil {
 				t.Fatal(err)
 			}
-			ends[i], films[i] = w.finalState(), w.Film.String()
+			ends[i], films[i] = final{w.World}.state(), w.Film.String()
 		}
 		if diff := cmp.Diff(ends[0], ends[1]); diff != "" {
 			t.Fatalf("two orders of %q:\n%s\n%s\n%s", events, diff, films[0], films[1])
@@ -263,7 +263,7 @@ func TestScaledUpAndDownAgain(t *testing.T) {
 			return w
 		}
 		without, with := play(), play(fmt.Sprintf("replicas %d", more), back, fmt.Sprintf("replicas %d", replicas))
-		if diff := cmp.Diff(without.finalState(), with.finalState()); diff != "" {
+		if diff := cmp.Diff(final{without.World}.state(), final{with.World}.state()); diff != "" {
 			t.Fatalf("without (-), with (+):\n%s%s\n%s", diff, without.Film, with.Film)
 		}
 		if state == "" && strings.Contains(foundation, "Ordinal") {
@@ -424,7 +424,7 @@ func TestTalesThatDiffer(t *testing.T) {
 		"fewer are left":            killed.costsMore(rolling) != nil,
 		"more are deleted":          rolling.costsMore(killed) != nil,
 		"surplus goes":              surplus.costsMore(quietly) != nil,
-		"other content":             !cmp.Equal(rolling.finalState(), quietly.finalState()),
+		"other content":             !cmp.Equal(final{rolling.World}.state(), final{quietly.World}.state()),
 		"other pods":                !cmp.Equal(killed.identities(), quietly.identities()),
 		"other writes":              !cmp.Equal(rolling.podWrites(), quietly.podWrites()),
 		"more is written":           rolling.isDisturbed(quietly, 3) != nil,

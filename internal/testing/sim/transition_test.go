@@ -155,11 +155,11 @@ func (w *World) comesTo(ctx context.Context, from, to string, stop time.Duration
 		if w.Rejected(w.Set()) || !(judge{w}).satisfiable() {
 			return nil // a verdict outlives its deadline, and brakes may hold pods that cannot be right
 		}
-		compare := (*World).outline
+		compare := final.outline
 		if spec != to {
-			compare = (*World).finalState
+			compare = final.state
 		}
-		if diff := cmp.Diff(compare(fresh), compare(w)); diff != "" {
+		if diff := cmp.Diff(compare(final{fresh}), compare(final{w})); diff != "" {
 			return fmt.Errorf("from nothing (-), from another spec (+):\n%s%s", diff, w.Film)
 		}
 	}
@@ -200,7 +200,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 	if err := w.become(ctx, good, -1); err != nil {
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
-	before, template := w.finalState(), w.TemplateOf(w.Set().Status.UpdateRevision)
+	before, template := final{w}.state(), w.TemplateOf(w.Set().Status.UpdateRevision)
 	script, err := ParseScript(trouble[0])
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 			return fmt.Errorf("%s, which was right\n%s", e.Write, w.Film)
 		}
 	}
-	if diff := cmp.Diff(before, w.finalState()); diff != "" {
+	if diff := cmp.Diff(before, final{w}.state()); diff != "" {
 		return fmt.Errorf("before (-), after (+):\n%s%s", diff, w.Film)
 	}
 	return nil
