@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -46,6 +47,15 @@ type process struct {
 	pid  int
 	done chan struct{} // closed when it has ended
 	err  error         // why; to be read after done
+}
+
+// components are the processes of a cluster.
+type components struct {
+	mu        sync.Mutex // guards the three below
+	processes []*process
+	// supervised are the names of those that are started again when they end.
+	supervised []string
+	stopped    bool
 }
 
 // launch starts components, in a process group each, with a log file each.
@@ -148,7 +158,7 @@ func (c *Cluster) await(ctx context.Context, what string, ready func() error) er
 }
 
 // ended returns why a component has ended; nil if all components that are not restarted still run.
-func (c *Cluster) ended() error {
+func (c *components) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.processes {

@@ -66,20 +66,16 @@ type Cluster struct {
 	// Nodes are the simulated nodes; nil if there are none.
 	Nodes *nodes.Fleet
 
+	components
 	dir       string
 	ownsDir   bool
 	options   Options
 	authority *authority
 	ports     ports
 	admin     *rest.Config
-	mu        sync.Mutex // guards the three below
-	processes []*process
-	// supervised are the names of the components that are started again when they end.
-	supervised []string
-	stopped    bool
-	stopNodes  context.CancelFunc
-	stopOnce   sync.Once
-	stopErr    error
+	stopNodes context.CancelFunc
+	stopOnce  sync.Once
+	stopErr   error
 }
 
 // Start starts a cluster and returns when pods can be created in it. The cluster runs until Stop is called or ctx ends.
