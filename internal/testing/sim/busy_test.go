@@ -26,14 +26,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 		for replicas, pause := range map[int]time.Duration{20: 0, 200: 300 * time.Millisecond} {
 			t.Run(fmt.Sprint(identity, " ", replicas), func(t *testing.T) {
 				t.Parallel()
-				script, err := ParseScript(fmt.Sprintf("identity %s\nmanagement Parallel\nreplicas %d\nmaxUnavailable 10%%\nsettle", identity, replicas))
-				if err != nil {
-					t.Fatal(err)
-				}
-				w := NewWorld(t.Context(), 0)
-				if err := w.Play(t.Context(), script); err != nil {
-					t.Fatal(err)
-				}
+				w := played(t, fmt.Sprintf("identity %s\nmanagement Parallel\nreplicas %d\nmaxUnavailable 10%%\nsettle", identity, replicas))
 				took, err := rollBusily(t.Context(), w, replicas, pause)
 				if err != nil {
 					t.Fatal(err)

@@ -21,22 +21,12 @@ func TestFlappingNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := ParseScript(words + "replicas 4\non-drain Replace\nsettle\n" +
+			w := played(t, words+"replicas 4\non-drain Replace\nsettle\n"+
 				strings.Repeat("cordon-node a\nrun 50ms\nkeep-node a\nrun 50ms\n", 100))
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := NewWorld(t.Context(), 0)
-			if err := w.Play(t.Context(), script); err != nil {
-				t.Fatal(err)
-			}
 			if n := podsWritten(w); n != 4 {
 				t.Errorf("pods are written %d times, want 4", n)
 			}
-			if script, err = ParseScript("cordon-node a\nsettle\n"); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Play(t.Context(), script); err != nil {
+			if err := w.Play(t.Context(), mustParse(t, "cordon-node a\nsettle\n")); err != nil {
 				t.Fatal(err)
 			}
 			if n := podsWritten(w); n <= 4 {

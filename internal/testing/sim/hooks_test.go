@@ -15,14 +15,7 @@ import (
 // TestCheckHooks lets a pod wait for a hook that ends by itself, for longer than it should.
 func TestCheckHooks(t *testing.T) {
 	t.Parallel()
-	script, err := ParseScript("replicas 1\nhook preNormal 60 Proceed\nrun 10s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWorld(t.Context(), 0)
-	if err := w.Play(t.Context(), script); err != nil {
-		t.Fatal(err)
-	}
+	w := played(t, "replicas 1\nhook preNormal 60 Proceed\nrun 10s")
 	j := judge{w}
 	if err := j.checkHooks(j.waitsForLong); err != nil {
 		t.Errorf("before the limit: %v", err)

@@ -12,14 +12,7 @@ import (
 // TestInvalidReserve reserves ordinals that no pod can have, as an object may that validation never saw. Nothing is done.
 func TestInvalidReserve(t *testing.T) {
 	t.Parallel()
-	script, err := ParseScript("identity Ordinal\nreplicas 1\nsettle\nreserve 0-2147483648\nsettle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWorld(t.Context(), 0)
-	if err := w.Play(t.Context(), script); err != nil {
-		t.Fatalf("%v\n%s", err, w.Film)
-	}
+	w := played(t, "identity Ordinal\nreplicas 1\nsettle\nreserve 0-2147483648\nsettle")
 	if pod := w.podNamed("0"); pod == nil || !invariants.IsActive(pod) {
 		t.Errorf("the pod is gone:\n%s", w.Film)
 	}

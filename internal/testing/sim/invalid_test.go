@@ -19,11 +19,7 @@ func TestInvalidSpec(t *testing.T) {
 	w := NewWorld(t.Context(), 0)
 	play := func(text string) {
 		t.Helper()
-		script, err := ParseScript(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Play(t.Context(), script); err != nil {
+		if err := w.Play(t.Context(), mustParse(t, text)); err != nil {
 			t.Fatalf("%v\n%s", err, w.Film)
 		}
 	}

@@ -21,17 +21,13 @@ func TestLooksWhileASetGrows(t *testing.T) {
 	if testing.Short() {
 		replicas = 300
 	}
-	script, err := ParseScript(fmt.Sprintf("replicas %d\nsettle", replicas))
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := NewWorld(t.Context(), 0)
 	client := w.Managers[0].Client
 	client.Faults = func(apiserver.Write) apiserver.Fault {
 		w.clock.SetTime(w.Now().Add(3 * time.Millisecond)) // what a local cluster takes for a pod
 		return apiserver.NoFault
 	}
-	if err := w.Play(t.Context(), script); err != nil {
+	if err := w.Play(t.Context(), mustParse(t, fmt.Sprintf("replicas %d\nsettle", replicas))); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(w.Pods()); got != replicas {

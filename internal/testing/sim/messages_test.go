@@ -23,11 +23,7 @@ func TestMessagesAreExplained(t *testing.T) {
 		"a webhook is down": "replicas 3\nsettle\nrefuse create pods webhook\nimage app:v2\nrun 1m",
 		"a zone is down":    "replicas 3\nsettle\nzone-down a\nrun 1m",
 	} {
-		script, err := ParseScript(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[name] = scenario{tidy: tidily(script)}
+		all[name] = scenario{tidy: tidily(mustParse(t, text))}
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		for name, s := range all {

@@ -13,14 +13,7 @@ import (
 func TestScaledToZeroAndBack(t *testing.T) {
 	t.Parallel()
 	const turns = 1000
-	script, err := ParseScript("replicas 2\nsettle\n" + strings.Repeat(strings.Repeat("replicas 0\nrun 3s\nreplicas 2\nrun 3s\n", 20)+"restart\n", turns/20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWorld(t.Context(), 0)
-	if err := w.Play(t.Context(), script); err != nil {
-		t.Fatalf("%v\n%s", err, w.Film.last(30))
-	}
+	w := played(t, "replicas 2\nsettle\n"+strings.Repeat(strings.Repeat("replicas 0\nrun 3s\nreplicas 2\nrun 3s\n", 20)+"restart\n", turns/20))
 	if err := w.CheckConverged(t.Context()); err != nil {
 		t.Fatal(err)
 	}

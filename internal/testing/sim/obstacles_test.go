@@ -29,14 +29,7 @@ func TestCheckNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := ParseScript("replicas 3\nquota 2\nsettle")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := play(t.Context(), script, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := played(t, "replicas 3\nquota 2\nsettle")
 			if tt.status != "" {
 				set := apiserver.Clone(w.Set())
 				for i := range set.Status.Conditions {
@@ -76,14 +69,7 @@ func TestCheckHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := ParseScript("replicas 4\nmaxUnavailable 1\nmaxSurge 2\nrun 1m\nimage app:missing\nrun 30s\nimage app:broken\nrun 4m")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := play(t.Context(), script, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := played(t, "replicas 4\nmaxUnavailable 1\nmaxSurge 2\nrun 1m\nimage app:missing\nrun 30s\nimage app:broken\nrun 4m")
 			left := tt.pods
 			for _, pod := range w.Pods() {
 				if left > 0 && w.Version(pod) == tt.version {

@@ -15,17 +15,14 @@ import (
 // sees to; once it goes on it ends as though nothing had been.
 func TestPausedAnywhere(t *testing.T) {
 	t.Parallel()
-	script, err := ParseScript("replicas 4\nmaxUnavailable 1\nmaxSurge 1\nsettle\nimage app:v2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	undisturbed := rolled(t, script)
+	const script = "replicas 4\nmaxUnavailable 1\nmaxSurge 1\nsettle\nimage app:v2"
+	undisturbed := played(t, script)
 	if err := undisturbed.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first, last := rolled(t, script).Store.Version(), undisturbed.Store.Version()
+	first, last := played(t, script).Store.Version(), undisturbed.Store.Version()
 	for version := first; version < last; version++ {
-		w := rolled(t, script)
+		w := played(t, script)
 		if err := pauseAt(t.Context(), w, version); err != nil {
 			t.Fatalf("paused at resource version %d: %v\n%s", version, err, w.Film)
 		}
@@ -36,12 +33,12 @@ func TestPausedAnywhere(t *testing.T) {
 	t.Logf("paused at %d points", last-first)
 }
 
-// rolled returns a world at the beginning of a rollout.
-func rolled(t *testing.T, script Script) *World {
+// played returns a new world in which a script was played, in the tidy order.
+func played(t *testing.T, script string) *World {
 	t.Helper()
 	w := NewWorld(t.Context(), 0)
-	if err := w.Play(t.Context(), script); err != nil {
-		t.Fatal(err)
+	if err := w.Play(t.Context(), mustParse(t, script)); err != nil {
+		t.Fatalf("%v\n%s", err, w.Film.last(60))
 	}
 	return w
 }

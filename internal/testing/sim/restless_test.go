@@ -17,7 +17,7 @@ import (
 // is deleted all the same, and by at most two attempts a change.
 func TestRestlessPod(t *testing.T) {
 	t.Parallel()
-	w := rolled(t, mustParse(t, "replicas 1\nsettle\nreplicas 0"))
+	w := played(t, "replicas 1\nsettle\nreplicas 0")
 	m := w.Managers[0]
 	w.turns.asleep[m.Name+string(apiserver.Pods)] = w.Now().Add(time.Hour)
 	deletes := 0
@@ -62,7 +62,7 @@ func TestRestlessPod(t *testing.T) {
 // and less often.
 func TestStatusOfSetThatMoved(t *testing.T) {
 	t.Parallel()
-	w := rolled(t, mustParse(t, "replicas 1\nsettle"))
+	w := played(t, "replicas 1\nsettle")
 	m := w.Managers[0]
 	w.turns.asleep[m.Name+string(apiserver.RollSets)] = w.Now().Add(time.Hour)
 	refused := 0

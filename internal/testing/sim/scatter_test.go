@@ -21,14 +21,7 @@ func TestScatterWhicheverPods(t *testing.T) {
 		for j := range i {
 			for k := range j {
 				named := fmt.Sprintf("%s %s %s", pods[k], pods[j], pods[i])
-				script, err := ParseScript("replicas 6\nmaxUnavailable 1\nsettle\nlabel rack=x " + named + "\nscatter rack=x\nimage app:v2\nsettle")
-				if err != nil {
-					t.Fatal(err)
-				}
-				w := NewWorld(t.Context(), 0)
-				if err := w.Play(t.Context(), script); err != nil {
-					t.Fatalf("%v\n%s", err, w.Film)
-				}
+				w := played(t, "replicas 6\nmaxUnavailable 1\nsettle\nlabel rack=x "+named+"\nscatter rack=x\nimage app:v2\nsettle")
 				var order strings.Builder
 				for _, e := range w.Store.Log() {
 					if old, ok := e.Old.(*corev1.Pod); ok && e.Verb == apiserver.Delete && e.Actor == managerActor {

@@ -30,10 +30,7 @@ func TestStrangersTurnGates(t *testing.T) {
 			t.Parallel()
 			before := "replicas 1\nmaxUnavailable 1\npolicy InPlaceIfPossible\n" + c.script + "\n"
 			turns := 250 / (1 + strings.Count(c.turn, "\nrun 20ms"))
-			script, err := ParseScript(before + strings.Repeat(c.turn+"\nrun 20ms\n", turns))
-			if err != nil {
-				t.Fatal(err)
-			}
+			script := mustParse(t, before+strings.Repeat(c.turn+"\nrun 20ms\n", turns))
 			w, turned := NewWorld(t.Context(), 0), map[string]int{}
 			w.Store.OnWrite(func(e *apiserver.Entry) {
 				if pod, ok := e.New.(*corev1.Pod); ok && strings.HasPrefix(e.Actor, managerActor) && e.Subresource == "status" {

@@ -30,7 +30,7 @@ func TestThrottledWrites(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := rolled(t, mustParse(t, tt.before))
+			w := played(t, tt.before)
 			client, tried := w.Managers[0].Client, 0
 			client.Faults = func(w apiserver.Write) apiserver.Fault {
 				if w.Key.Kind != apiserver.Pods || w.DryRun != tt.preflights {

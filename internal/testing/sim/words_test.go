@@ -33,14 +33,7 @@ func TestWordsStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script, err := ParseScript("replicas 3\nmaxUnavailable 1\ndeadline 2147483647\nsettle\n" + trouble + "\nrun 10m")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := NewWorld(t.Context(), 0)
-			if err := w.Play(t.Context(), script); err != nil {
-				t.Fatalf("%v\n%s", err, w.Film)
-			}
+			w := played(t, "replicas 3\nmaxUnavailable 1\ndeadline 2147483647\nsettle\n"+trouble+"\nrun 10m")
 			told := []string{w.told()}
 			w.Store.OnWrite(func(e *apiserver.Entry) {
 				if e.Key.Kind == apiserver.RollSets && told[len(told)-1] != w.told() {
