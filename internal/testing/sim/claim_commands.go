@@ -29,16 +29,27 @@ func giveClaims(_ context.Context, w *World, args []string) error {
 			continue // in a replay the user was too early
 		}
 		w.note("label the claims of " + name + " as those of the set " + args[0])
-		for _, key := range invariants.ClaimsOf(pod) {
-			claim, ok := w.Store.Get(key).(*corev1.PersistentVolumeClaim)
-			if !ok {
-				continue
+		if err := labelClaims(w, pod, func(labels map[string]string) { labels[v1beta1.SetLabel] = args[0] }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labelClaims changes the labels of the claims of a pod.
+func labelClaims(w *World, pod *corev1.Pod, change func(map[string]string)) error {
+	for _, key := range invariants.ClaimsOf(pod) {
+		claim, ok := w.Store.Get(key).(*corev1.PersistentVolumeClaim)
+		if !ok {
+			continue
+		}
+		if err := edit(w, claim, func(c *corev1.PersistentVolumeClaim) {
+			if c.Labels == nil {
+				c.Labels = map[string]string{}
 			}
-			if err := edit(w, claim, func(c *corev1.PersistentVolumeClaim) {
-				metav1.SetMetaDataLabel(&c.ObjectMeta, v1beta1.SetLabel, args[0])
-			}); err != nil {
-				return err
-			}
+			change(c.Labels)
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // forgeCommands returns the commands about users who write the set's own labels: "forge surge=true a" on a pod, "forge-claims
@@ -20,24 +19,7 @@ func forgeCommands() []command {
 		{"forge", 2, forge(func(w *World, pod *corev1.Pod, change func(map[string]string)) error {
 			return edit(w, pod, func(p *corev1.Pod) { change(p.Labels) })
 		})},
-		{"forge-claims", 2, forge(func(w *World, pod *corev1.Pod, change func(map[string]string)) error {
-			for _, key := range invariants.ClaimsOf(pod) {
-				claim, ok := w.Store.Get(key).(*corev1.PersistentVolumeClaim)
-				if !ok {
-					continue
-				}
-				err := edit(w, claim, func(c *corev1.PersistentVolumeClaim) {
-					if c.Labels == nil {
-						c.Labels = map[string]string{}
-					}
-					change(c.Labels)
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})},
+		{"forge-claims", 2, forge(labelClaims)},
 	}
 }
 
