@@ -164,7 +164,7 @@ func (j judge) checkBudgets() error {
 	case want && len(own) != 1:
 		return fmt.Errorf("the set has %d budgets, and wants one", len(own))
 	case want:
-		if wrong := j.WrongBudget(set, own[0]); wrong != "" {
+		if wrong := invariants.WrongBudget(set, own[0]); wrong != "" {
 			return fmt.Errorf("budget %s: %s", own[0].Name, wrong)
 		}
 	}

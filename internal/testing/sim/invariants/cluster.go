@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,20 +16,18 @@ import (
 )
 
 // Cluster reads what a store holds about one set. It shares no code with the controller, so that it does not share its
-// mistakes. It names pods and numbers versions in the order in which they appear.
+// mistakes. It names pods in the order in which they appear.
 type Cluster struct {
+	revisions
+
 	// Store is its API server.
 	Store *apiserver.Store
 	// Misfits are the pods that admission made none of the set's when a manager created them. How many there are depends on faults.
 	Misfits map[types.UID]bool
 
-	set       apiserver.Key
-	now       func() time.Time
-	names     map[types.UID]string // of pods with random names
-	templates []corev1.PodTemplateSpec
-	encoded   map[string]string // versions by encoded templates
-	versions  map[string]string
-	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
+	set   apiserver.Key
+	now   func() time.Time
+	names map[types.UID]string // of pods with random names
 	// excused is when CheckService last found a reason for a pod to be out of service.
 	excused map[types.UID]time.Time
 }
@@ -38,8 +35,8 @@ type Cluster struct {
 // NewCluster returns a reader of a store, about a set that may not exist yet.
 func NewCluster(store *apiserver.Store, set apiserver.Key, now func() time.Time) *Cluster {
 	return &Cluster{
-		Store: store, Misfits: make(map[types.UID]bool), set: set, now: now, names: make(map[types.UID]string), versions: make(map[string]string),
-		encoded: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), excused: make(map[types.UID]time.Time),
+		revisions: newRevisions(store, set.Namespace), Store: store, Misfits: make(map[types.UID]bool), set: set, now: now,
+		names: make(map[types.UID]string), excused: make(map[types.UID]time.Time),
 	}
 }
 

@@ -8,10 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -71,17 +68,6 @@ func (c *Cluster) Limits(set *v1beta1.RollSet) Limits {
 	return l
 }
 
-// unproven reports whether the current revision of a set was never complete.
-func (c *Cluster) unproven(set *v1beta1.RollSet) bool {
-	return unproven(set, c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}))
-}
-
-// unproven reports whether an object is a revision of a set that was never complete.
-func unproven(set *v1beta1.RollSet, obj client.Object) bool {
-	r, ok := obj.(*appsv1.ControllerRevision)
-	return ok && OwnerOf(r) == set.UID && r.Annotations[completed] == "0"
-}
-
 func scaled(v *intstr.IntOrString, replicas, up int) int {
 	if v == nil {
 		return 0
@@ -105,8 +91,7 @@ func (c *Cluster) stepAtWork(set *v1beta1.RollSet) (step int, ok bool) {
 	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || c.VersionNamed(r.Revision) != c.VersionOf(&set.Spec.Template) {
 		return 0, false
 	}
-	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: r.Revision}
-	if object, known := c.Store.Get(key).(*appsv1.ControllerRevision); known {
+	if object := c.revision(r.Revision); object != nil {
 		if number, err := strconv.Atoi(object.Annotations[completed]); err == nil && number > 0 {
 			return 0, false // a status that still shows its steps is outdated
 		}
@@ -142,14 +127,4 @@ func sizesOf(spec *v1beta1.RollSetSpec) []int {
 		sizes = append(sizes, max(n, slices.Max(append(sizes, 0))))
 	}
 	return sizes
-}
-
-// Rejected reports whether the update revision of a set is rejected.
-func (c *Cluster) Rejected(set *v1beta1.RollSet) bool {
-	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
-	if !ok || !metav1.IsControlledBy(r, set) {
-		return false
-	}
-	_, rejected := r.Annotations[rejection]
-	return rejected
 }

@@ -34,7 +34,7 @@ func keepsBudget(v *verdict) string {
 	case !wanted:
 		return "no budget is wanted"
 	default:
-		return v.world.WrongBudget(v.set, apiserver.MustBe[*policyv1.PodDisruptionBudget](v.New))
+		return WrongBudget(v.set, apiserver.MustBe[*policyv1.PodDisruptionBudget](v.New))
 	}
 }
 
@@ -58,7 +58,7 @@ func (c *Cluster) WantsBudget(set *v1beta1.RollSet, budgets []*policyv1.PodDisru
 }
 
 // WrongBudget returns what is wrong with the budget of a set; empty if nothing is.
-func (*Cluster) WrongBudget(set *v1beta1.RollSet, b *policyv1.PodDisruptionBudget) string {
+func WrongBudget(set *v1beta1.RollSet, b *policyv1.PodDisruptionBudget) string {
 	l := limitsOf(&set.Spec)
 	want := max(0, l.Replicas-l.maxUnavailable)
 	switch {

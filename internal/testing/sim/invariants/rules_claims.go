@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -121,9 +120,8 @@ func mountsItsClaims(v *verdict) string {
 	if !v.createsPod() {
 		return ""
 	}
-	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.New.GetLabels()[v1beta1.RevisionLabel]}
-	object, known := v.world.Store.Get(key).(*appsv1.ControllerRevision)
-	if !known {
+	object := v.world.revision(v.New.GetLabels()[v1beta1.RevisionLabel])
+	if object == nil {
 		return ""
 	}
 	var data struct {

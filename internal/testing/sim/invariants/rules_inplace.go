@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -178,8 +179,8 @@ func runsItsRevision(v *verdict) string {
 	revision := u.after.Labels[v1beta1.RevisionLabel]
 	template := v.world.TemplateOf(revision)
 	if template == nil { // the manager may not know yet that it was deleted
-		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: revision}
-		template = v.world.templateIn(v.checker.reconcile.View.Cached(key))
+		known, _ := v.checker.reconcile.View.Cached(v.world.revisionKey(revision)).(*appsv1.ControllerRevision)
+		template = v.world.templateIn(known)
 	}
 	if template == nil && revision == v.set.Status.UpdateRevision { // one that is lost, and is named after another content of the same meaning
 		template = &v.set.Spec.Template

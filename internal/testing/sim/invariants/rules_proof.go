@@ -135,8 +135,8 @@ func (c *Checker) everSaw(name string) bool {
 // sawProven reports whether a revision is the one that was proven last, or a manager saw it proven since it was last rolled out. The
 // status may not say so yet.
 func (v *verdict) sawProven(name string) bool {
-	r, ok := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: name}).(*appsv1.ControllerRevision)
-	if !ok {
+	r := v.world.revision(name)
+	if r == nil {
 		return false
 	}
 	// What a step is at work for may still be given up.
@@ -155,8 +155,8 @@ func (v *verdict) sawProven(name string) bool {
 // sawUnproven reports whether the manager's cache shows the current revision as one that was never complete. Another manager may have
 // noted meanwhile that it is, or the set is gone and has left it behind.
 func (v *verdict) sawUnproven() bool {
-	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.set.Namespace, Name: v.set.Status.CurrentRevision}
-	return unproven(v.set, v.checker.reconcile.View.Cached(key))
+	current, _ := v.checker.reconcile.View.Cached(v.world.revisionKey(v.set.Status.CurrentRevision)).(*appsv1.ControllerRevision)
+	return unproven(v.set, current)
 }
 
 // unproven returns why the manager's cache does not show that a revision is proven.

@@ -64,7 +64,7 @@ func readyWhenDone(v *verdict) string {
 		return "" // it waits
 	case r.Step <= r.Steps:
 		return fmt.Sprintf("the set is Ready at step %d of %d", r.Step, r.Steps)
-	case int(is.Status.UpdatedReplicas) < l.Replicas-l.Partition && v.world.rolls(v.set):
+	case int(is.Status.UpdatedReplicas) < l.Replicas-l.Partition && rolls(v.set):
 		return fmt.Sprintf("the set is Ready with %d pods updated behind the last step", is.Status.UpdatedReplicas)
 	default:
 		return ""

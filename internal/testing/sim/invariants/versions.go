@@ -12,22 +12,51 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
+// revisions reads the revisions of a set. It numbers the versions of templates in the order in which they appear.
+type revisions struct {
+	store     *apiserver.Store
+	namespace string
+	templates []corev1.PodTemplateSpec
+	encoded   map[string]string // versions by encoded templates
+	versions  map[string]string
+	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
+}
+
+func newRevisions(store *apiserver.Store, namespace string) revisions {
+	return revisions{
+		store: store, namespace: namespace, encoded: make(map[string]string), versions: make(map[string]string),
+		held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec),
+	}
+}
+
+// revisionKey returns the key of a revision.
+func (r *revisions) revisionKey(name string) apiserver.Key {
+	return apiserver.Key{Kind: apiserver.Revisions, Namespace: r.namespace, Name: name}
+}
+
+// revision returns a revision by its name; nil if it does not exist.
+func (r *revisions) revision(name string) *appsv1.ControllerRevision {
+	object, _ := r.store.Get(r.revisionKey(name)).(*appsv1.ControllerRevision)
+	return object
+}
+
 // TemplateOf returns the template in a revision; nil if it cannot be read.
-func (c *Cluster) TemplateOf(revision string) *corev1.PodTemplateSpec {
-	return c.templateIn(c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: revision}))
+func (r *revisions) TemplateOf(revision string) *corev1.PodTemplateSpec {
+	return r.templateIn(r.revision(revision))
 }
 
 // records reports whether a revision has a template.
-func (c *Cluster) records(template *corev1.PodTemplateSpec) bool {
-	version := c.VersionOf(template)
-	for r := range apiserver.Each[*appsv1.ControllerRevision](c.Store) {
-		if other := c.templateIn(r); other != nil && c.VersionOf(other) == version {
+func (r *revisions) records(template *corev1.PodTemplateSpec) bool {
+	version := r.VersionOf(template)
+	for object := range apiserver.Each[*appsv1.ControllerRevision](r.store) {
+		if other := r.templateIn(object); other != nil && r.VersionOf(other) == version {
 			return true
 		}
 	}
@@ -36,21 +65,20 @@ func (c *Cluster) records(template *corev1.PodTemplateSpec) bool {
 
 // currentTemplate returns the template in the current revision of a set; nil if that cannot be read or is not the set's: a deleted set may
 // have left it behind, or a policy may have taken it away.
-func (c *Cluster) currentTemplate(set *v1beta1.RollSet) *corev1.PodTemplateSpec {
-	revision := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision})
-	if revision == nil || OwnerOf(revision) != set.UID {
+func (r *revisions) currentTemplate(set *v1beta1.RollSet) *corev1.PodTemplateSpec {
+	object := r.revision(set.Status.CurrentRevision)
+	if object == nil || OwnerOf(object) != set.UID {
 		return nil
 	}
-	return c.templateIn(revision)
+	return r.templateIn(object)
 }
 
-// templateIn returns the template in an object; nil if it is not a readable revision.
-func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
-	object, ok := revision.(*appsv1.ControllerRevision)
-	if !ok {
+// templateIn returns the template in a revision; nil if it cannot be read.
+func (r *revisions) templateIn(object *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
+	if object == nil {
 		return nil
 	}
-	if template, ok := c.held[object]; ok {
+	if template, ok := r.held[object]; ok {
 		return template
 	}
 	var data struct {
@@ -61,42 +89,42 @@ func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
 	if err := json.Unmarshal(object.Data.Raw, &data); err != nil {
 		data.Spec.Template = nil
 	}
-	c.held[object] = data.Spec.Template
+	r.held[object] = data.Spec.Template
 	return data.Spec.Template
 }
 
 // Version returns v1 for a pod of the first template that the user asked for, v2 for the next, and so on.
-func (c *Cluster) Version(pod *corev1.Pod) string {
-	return c.VersionNamed(pod.Labels[v1beta1.RevisionLabel])
+func (r *revisions) Version(pod *corev1.Pod) string {
+	return r.VersionNamed(pod.Labels[v1beta1.RevisionLabel])
 }
 
 // VersionNamed returns the version of a revision, also after the revision was deleted.
-func (c *Cluster) VersionNamed(revision string) string {
-	if v, ok := c.versions[revision]; ok {
+func (r *revisions) VersionNamed(revision string) string {
+	if v, ok := r.versions[revision]; ok {
 		return v
 	}
-	template := c.TemplateOf(revision)
+	template := r.TemplateOf(revision)
 	if template == nil {
 		return "?"
 	}
-	v := c.VersionOf(template)
-	c.versions[revision] = v
+	v := r.VersionOf(template)
+	r.versions[revision] = v
 	return v
 }
 
 // VersionOf returns the version of a template. Templates are numbered in the order in which they appear.
-func (c *Cluster) VersionOf(template *corev1.PodTemplateSpec) string {
+func (r *revisions) VersionOf(template *corev1.PodTemplateSpec) string {
 	encoded, err := template.Marshal()
-	if v, ok := c.encoded[string(encoded)]; err == nil && ok { // most templates were seen before, and to compare them takes long
+	if v, ok := r.encoded[string(encoded)]; err == nil && ok { // most templates were seen before, and to compare them takes long
 		return v
 	}
-	i := slices.IndexFunc(c.templates, func(t corev1.PodTemplateSpec) bool { return sameTemplate(&t, template) })
+	i := slices.IndexFunc(r.templates, func(t corev1.PodTemplateSpec) bool { return sameTemplate(&t, template) })
 	if i < 0 {
-		c.templates = append(c.templates, *template.DeepCopy())
-		i = len(c.templates) - 1
+		r.templates = append(r.templates, *template.DeepCopy())
+		i = len(r.templates) - 1
 	}
 	v := "v" + strconv.Itoa(i+1)
-	c.encoded[string(encoded)] = v
+	r.encoded[string(encoded)] = v
 	return v
 }
 
@@ -109,24 +137,44 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 }
 
 // Readable returns a text with v1, v2, … for the names of revisions.
-func (c *Cluster) Readable(text string) string {
+func (r *revisions) Readable(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {
-		if template := c.TemplateOf(strings.Trim(word, ",;:()")); template != nil {
-			words[i] = strings.Replace(word, strings.Trim(word, ",;:()"), c.VersionOf(template), 1)
+		if template := r.TemplateOf(strings.Trim(word, ",;:()")); template != nil {
+			words[i] = strings.Replace(word, strings.Trim(word, ",;:()"), r.VersionOf(template), 1)
 		}
 	}
 	return strings.Join(words, " ")
 }
 
 // TemplateNamed returns the template of a version, whose revision may have been deleted; nil if there is none.
-func (c *Cluster) TemplateNamed(version string) *corev1.PodTemplateSpec {
-	for i := range c.templates {
+func (r *revisions) TemplateNamed(version string) *corev1.PodTemplateSpec {
+	for i := range r.templates {
 		if version == "v"+strconv.Itoa(i+1) {
-			return &c.templates[i]
+			return &r.templates[i]
 		}
 	}
 	return nil
+}
+
+// Rejected reports whether the update revision of a set is rejected.
+func (r *revisions) Rejected(set *v1beta1.RollSet) bool {
+	object := r.revision(set.Status.UpdateRevision)
+	if object == nil || !metav1.IsControlledBy(object, set) {
+		return false
+	}
+	_, rejected := object.Annotations[rejection]
+	return rejected
+}
+
+// unproven reports whether the current revision of a set was never complete.
+func (r *revisions) unproven(set *v1beta1.RollSet) bool {
+	return unproven(set, r.revision(set.Status.CurrentRevision))
+}
+
+// unproven reports whether an object is a revision of a set that was never complete.
+func unproven(set *v1beta1.RollSet, object *appsv1.ControllerRevision) bool {
+	return object != nil && OwnerOf(object) == set.UID && object.Annotations[completed] == "0"
 }
 
 // knewAt reports whether the manager knew a pod at a revision when it planned: the cache shows it there, or the manager has brought it

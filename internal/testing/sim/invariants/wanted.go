@@ -19,29 +19,39 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
+// comparison compares what there is with the spec of a set.
+type comparison struct {
+	*Cluster
+	set *v1beta1.RollSet
+	// active are the active pods that count.
+	active []*corev1.Pod
+	// check adds an error if something is not so.
+	check func(ok bool, format string, args ...any)
+}
+
 // CheckWanted compares the pods and the status with the spec.
 func (c *Cluster) CheckWanted(set *v1beta1.RollSet, letsPass bool) error {
 	own, active := c.OwnPods(set)
 	errs := []error{c.Lacks(set)}
-	check := collect(&errs)
+	d := comparison{c, set, active, collect(&errs)}
 	l := c.Limits(set)
-	c.checkDrained(set, active, check)
-	if c.rolls(set) {
+	d.checkDrained()
+	if rolls(set) {
 		_, atWork := c.stepAtWork(set)
 		if l.Replicas > 0 && l.Partition == 0 && !c.Rejected(set) && !atWork {
-			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
+			d.check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
 		}
 	}
 	s := &set.Status
-	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
-	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(active), "status says %d replicas, there are %d", s.Replicas, len(active))
-	check(int(s.ReadyReplicas) == len(active) && int(s.AvailableReplicas) == len(active), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
-	c.checkStep(set, letsPass, check)
-	check(l.Replicas > 0 || s.Rollout == nil, "a set without replicas is at a step")
+	d.check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
+	d.check(int(s.Replicas) == len(own) || int(s.Replicas) == len(active), "status says %d replicas, there are %d", s.Replicas, len(active))
+	d.check(int(s.ReadyReplicas) == len(active) && int(s.AvailableReplicas) == len(active), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
+	d.checkStep(letsPass)
+	d.check(l.Replicas > 0 || s.Rollout == nil, "a set without replicas is at a step")
 	for _, is := range s.Conditions {
-		check(is.Reason == "Judged" || is.Reason == "StepStarted" || is.ObservedGeneration == set.Generation, "condition %s is about generation %d", is.Type, is.ObservedGeneration)
+		d.check(is.Reason == "Judged" || is.Reason == "StepStarted" || is.ObservedGeneration == set.Generation, "condition %s is about generation %d", is.Type, is.ObservedGeneration)
 	}
-	check(c.unusedRevisions(set) <= int(*set.Spec.RevisionHistoryLimit), "%d unused revisions", c.unusedRevisions(set))
+	d.check(d.unusedRevisions() <= int(*set.Spec.RevisionHistoryLimit), "%d unused revisions", d.unusedRevisions())
 	return errors.Join(errs...)
 }
 
@@ -50,14 +60,14 @@ func (c *Cluster) Lacks(set *v1beta1.RollSet) error {
 	_, active := c.OwnPods(set)
 	active = slices.DeleteFunc(active, func(pod *corev1.Pod) bool { return !matches(set, pod) }) // one that is to be released does not count
 	var errs []error
-	check := collect(&errs)
+	d := comparison{c, set, active, collect(&errs)}
 	replicas := c.Limits(set).Replicas
-	check(len(active) == replicas, "%d active pods, %d wanted", len(active), replicas)
+	d.check(len(active) == replicas, "%d active pods, %d wanted", len(active), replicas)
 	for _, pod := range active {
-		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
+		d.check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
 	}
-	if c.rolls(set) {
-		c.checkMix(set, active, check)
+	if rolls(set) {
+		d.checkMix()
 	}
 	return errors.Join(errs...)
 }
@@ -73,59 +83,59 @@ func collect(errs *[]error) func(ok bool, format string, args ...any) {
 
 // checkStep compares condition Ready with the step at work. A set that was rolled back does not run the template in its spec, and
 // one in a step not yet.
-func (c *Cluster) checkStep(set *v1beta1.RollSet, letsPass bool, check func(bool, string, ...any)) {
-	l := c.Limits(set)
-	ready := meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
-	step, atWork := c.stepAtWork(set)
-	waits := atWork && (set.Spec.UpdateStrategy.RollingUpdate.Paused || limitsOf(&set.Spec).Partition > l.Replicas-sizesOf(&set.Spec)[step])
-	check(ready == (l.Replicas == 0 || !c.Rejected(set) && (!atWork || waits)), "condition Ready is True: %t", ready)
-	check(!letsPass || !atWork || waits, "a step is at work that everybody lets pass")
+func (d comparison) checkStep(letsPass bool) {
+	l := d.Limits(d.set)
+	ready := meta.IsStatusConditionTrue(d.set.Status.Conditions, "Ready")
+	step, atWork := d.stepAtWork(d.set)
+	waits := atWork && (d.set.Spec.UpdateStrategy.RollingUpdate.Paused || limitsOf(&d.set.Spec).Partition > l.Replicas-sizesOf(&d.set.Spec)[step])
+	d.check(ready == (l.Replicas == 0 || !d.Rejected(d.set) && (!atWork || waits)), "condition Ready is True: %t", ready)
+	d.check(!letsPass || !atWork || waits, "a step is at work that everybody lets pass")
 }
 
 // rolls reports whether the set moves pods by itself to where it wants them.
-func (*Cluster) rolls(set *v1beta1.RollSet) bool {
+func rolls(set *v1beta1.RollSet) bool {
 	return set.Spec.UpdateStrategy.Type != v1beta1.OnDeleteStrategy && !set.Spec.UpdateStrategy.RollingUpdate.Paused
 }
 
 // checkDrained checks that no pod is on a node that leaves, if the set replaces such pods.
-func (c *Cluster) checkDrained(set *v1beta1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
-	if !set.Spec.ReplacesOnDrain() || !c.rolls(set) {
+func (d comparison) checkDrained() {
+	if !d.set.Spec.ReplacesOnDrain() || !rolls(d.set) {
 		return
 	}
-	for _, pod := range active {
-		check(!Leaves(c.nodeOf(pod), pod, set), "%s is still on a node that leaves", c.Name(pod))
+	for _, pod := range d.active {
+		d.check(!Leaves(d.nodeOf(pod), pod, d.set), "%s is still on a node that leaves", d.Name(pod))
 	}
 }
 
 // checkMix checks that p pods are at the current revision and the others at the update revision.
-func (c *Cluster) checkMix(set *v1beta1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
-	update := c.VersionOf(&set.Spec.Template)
+func (d comparison) checkMix() {
+	update := d.VersionOf(&d.set.Spec.Template)
 	partition := 0
-	if set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy {
-		partition = c.Limits(set).Partition
+	if d.set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy {
+		partition = d.Limits(d.set).Partition
 	}
-	current := c.VersionNamed(set.Status.CurrentRevision)
+	current := d.VersionNamed(d.set.Status.CurrentRevision)
 	updated := 0
-	for _, pod := range active {
+	for _, pod := range d.active {
 		switch named := pod.Labels[v1beta1.RevisionLabel]; {
-		case c.Version(pod) == update, named == set.Status.UpdateRevision && c.TemplateOf(named) == nil: // it could not be recorded
+		case d.Version(pod) == update, named == d.set.Status.UpdateRevision && d.TemplateOf(named) == nil: // it could not be recorded
 			updated++
-		case c.Version(pod) == current:
+		case d.Version(pod) == current:
 		default:
-			check(false, "%s is a stray at %s", c.Name(pod), c.Version(pod))
+			d.check(false, "%s is a stray at %s", d.Name(pod), d.Version(pod))
 		}
 	}
-	want := len(active) - partition
+	want := len(d.active) - partition
 	switch {
 	case current == update:
-		want = len(active)
-	case c.Rejected(set):
+		want = len(d.active)
+	case d.Rejected(d.set):
 		want = 0
 	}
-	lost := c.currentTemplate(set) == nil // no pod can be created from it
-	step, atWork := c.stepAtWork(set)
-	fewer := atWork && updated < want && updated >= sizesOf(&set.Spec)[step] // some of those that exceed the last step were lost
-	check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
+	lost := d.currentTemplate(d.set) == nil // no pod can be created from it
+	step, atWork := d.stepAtWork(d.set)
+	fewer := atWork && updated < want && updated >= sizesOf(&d.set.Spec)[step] // some of those that exceed the last step were lost
+	d.check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
 
 // CheckHeld checks what a template with which no pod becomes available leaves of a set that rests, and that nothing else keeps from
@@ -192,14 +202,14 @@ func (c *Cluster) marksSurge(set *v1beta1.RollSet) bool {
 		len(set.Spec.VolumeClaimTemplates) > 0 || slices.ContainsFunc(c.Pods(), func(pod *corev1.Pod) bool { return len(ClaimsOf(pod)) > 0 })
 }
 
-func (c *Cluster) unusedRevisions(set *v1beta1.RollSet) int {
-	used := []string{set.Status.CurrentRevision, set.Status.UpdateRevision}
-	for _, pod := range c.Pods() {
+func (d comparison) unusedRevisions() int {
+	used := []string{d.set.Status.CurrentRevision, d.set.Status.UpdateRevision}
+	for _, pod := range d.Pods() {
 		used = append(used, pod.Labels[v1beta1.RevisionLabel])
 	}
 	n := 0
-	for r := range apiserver.Each[*appsv1.ControllerRevision](c.Store) {
-		if metav1.IsControlledBy(r, set) && !slices.Contains(used, r.Name) {
+	for r := range apiserver.Each[*appsv1.ControllerRevision](d.Store) {
+		if metav1.IsControlledBy(r, d.set) && !slices.Contains(used, r.Name) {
 			n++
 		}
 	}
