@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,8 +36,11 @@ type Cluster struct {
 // NewCluster returns a reader of a store, about a set that may not exist yet.
 func NewCluster(store *apiserver.Store, set apiserver.Key, now func() time.Time) *Cluster {
 	return &Cluster{
-		revisions: newRevisions(store, set.Namespace), Store: store, Misfits: make(map[types.UID]bool), set: set, now: now,
-		names: make(map[types.UID]string), excused: make(map[types.UID]time.Time),
+		revisions: revisions{
+			store: store, namespace: set.Namespace, encoded: make(map[string]string), versions: make(map[string]string),
+			held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec),
+		},
+		Store: store, Misfits: make(map[types.UID]bool), set: set, now: now, names: make(map[types.UID]string), excused: make(map[types.UID]time.Time),
 	}
 }
 

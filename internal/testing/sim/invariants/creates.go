@@ -9,8 +9,7 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// creates records how creating pods goes in the running reconcile. While creates are refused, a plan does not count on
-// pods that do not exist yet (docs/adr/0011).
+// creates records how creating pods goes. While creates are refused, a plan does not count on pods that do not exist yet (docs/adr/0011).
 type creates struct {
 	// failing holds the managers whose last creates were refused.
 	failing map[string]bool
@@ -22,6 +21,10 @@ type creates struct {
 	refused map[string]bool
 	// conflicts counts the conflicts in a row of each object. More than tolerated count as a refusal.
 	conflicts map[apiserver.Key]int
+	// made maps each pod that a manager created for a set to the generation of the set. Adopted pods are not in it.
+	made map[creation]int64
+	// had is how many pods a set that limits their creation has had at once, as far as its status told.
+	had int
 }
 
 // tolerated is the number of conflicts in a row that do not count as a refusal.
@@ -45,6 +48,17 @@ func (c *creates) note(w apiserver.Write, err error) {
 	if err == nil {
 		delete(c.refused, w.Actor)
 	}
+}
+
+// see records a write of a manager.
+func (c *creates) see(e *apiserver.Entry, v *verdict) {
+	if !v.createsPod() {
+		return
+	}
+	if v.set != nil {
+		c.made[creation{e.New.GetUID(), v.set.UID}] = v.set.Generation
+	}
+	c.unhoped[e.Key] = c.failing[e.Actor]
 }
 
 // InConflict reports whether the last try to create a pod met a conflict. No status tells that, because it is tried again at once.

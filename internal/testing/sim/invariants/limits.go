@@ -60,8 +60,11 @@ func limitsOf(spec *v1beta1.RollSetSpec) Limits {
 // Limits returns the numbers of a set. The current step of a rollout can raise the partition, and a current revision
 // that was never complete makes it 0.
 func (c *Cluster) Limits(set *v1beta1.RollSet) Limits {
-	l := limitsOf(&set.Spec)
-	l.Partition = max(l.Partition, c.kept(set))
+	l, kept := limitsOf(&set.Spec), 0
+	if step, ok := c.stepAtWork(set); ok {
+		kept = l.Replicas - allowed(set, step)
+	}
+	l.Partition = max(l.Partition, kept)
 	if c.unproven(set) {
 		l.Partition = 0
 	}
@@ -97,15 +100,6 @@ func (c *Cluster) stepAtWork(set *v1beta1.RollSet) (step int, ok bool) {
 		}
 	}
 	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy
-}
-
-// kept returns the number of pods that the current step keeps at the current revision.
-func (c *Cluster) kept(set *v1beta1.RollSet) int {
-	step, ok := c.stepAtWork(set)
-	if !ok {
-		return 0
-	}
-	return int(*set.Spec.Replicas) - allowed(set, step)
 }
 
 // allowed returns the number of pods that a step, counted from 0, allows at the update revision. After the steps were edited, the

@@ -121,7 +121,7 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 	stood := before != nil && stands(set, before)
 	stands := after != nil && stands(set, after)
 	switch {
-	case stood && !stands && c.scalesDown(e, set):
+	case stood && !stands && c.reconcile.scalesDown(e, set):
 	case stood && !stands:
 		p.leaves(before, e)
 	case stands && before == nil && c.managers[e.Actor]:
@@ -140,12 +140,9 @@ func stands(set *v1beta1.RollSet, pod *corev1.Pod) bool {
 }
 
 // scalesDown reports whether a manager writes for a spec with fewer replicas than the set has by now.
-func (c *Checker) scalesDown(e *apiserver.Entry, now *v1beta1.RollSet) bool {
-	if c.reconcile == nil || e.Actor != c.reconcile.Manager {
-		return false
-	}
-	known := c.reconcile.set()
-	return known != nil && *known.Spec.Replicas < *now.Spec.Replicas
+func (r *Reconcile) scalesDown(e *apiserver.Entry, now *v1beta1.RollSet) bool {
+	known := r.set()
+	return r.isBy(e.Actor) && known != nil && *known.Spec.Replicas < *now.Spec.Replicas
 }
 
 // forget drops the oldest vacancies when fewer pods are missing than there are: a scale-down has done without them.
@@ -196,7 +193,7 @@ func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *co
 		p.blur()
 	}
 	switch {
-	case !c.knows(manager, p.key):
+	case !c.reconcile.knows(manager, p.key):
 		if i >= 0 {
 			p.vacant = slices.Delete(p.vacant, i, i+1) // the pod says nothing of it, and is where its node is
 		}
@@ -222,11 +219,8 @@ func (p *places) blur() {
 }
 
 // knows reports whether a manager writes for a spec with failure domains under the key of a label.
-func (c *Checker) knows(manager, key string) bool {
-	if c.reconcile == nil || manager != c.reconcile.Manager {
-		return true
-	}
-	return domainKey(c.reconcile.set()) == key
+func (r *Reconcile) knows(manager, key string) bool {
+	return !r.isBy(manager) || domainKey(r.set()) == key
 }
 
 // domainKey returns the key of the label of a set's failure domains; empty if it has none.
@@ -238,8 +232,8 @@ func domainKey(set *v1beta1.RollSet) string {
 }
 
 // remembers reports whether a manager has seen a pod in the place that it left.
-func (c *Checker) remembers(manager string, v vacancy) bool {
-	return len(c.managers) == 1 && c.born[manager] < v.since
+func (l *lives) remembers(manager string, v vacancy) bool {
+	return len(l.managers) == 1 && l.born[manager] < v.since
 }
 
 // awaits returns a failure domain other than a pod's in which a place is vacant, as far as the manager knows; empty if there is

@@ -11,6 +11,10 @@ import (
 
 // outline is what is known of the plan of the running reconcile. A plan is made at once, and its writes come one after the other.
 type outline struct {
+	// active is how many active pods of the set its manager has known at most.
+	active int
+	// silent holds the pods that it has updated in place without a new image. A write that was decided before may be committed after it.
+	silent map[apiserver.Key]bool
 	// deletes holds the pods that it has tried to delete.
 	deletes map[apiserver.Key]bool
 	// doubts are its writes that break a rule about whole plans, unless it deletes surge later.
@@ -23,7 +27,17 @@ type doubt struct {
 	*verdict
 }
 
-func newOutline() outline { return outline{deletes: make(map[apiserver.Key]bool)} }
+func newOutline() outline {
+	return outline{silent: make(map[apiserver.Key]bool), deletes: make(map[apiserver.Key]bool)}
+}
+
+// see records a write of the plan.
+func (o *outline) see(v *verdict) {
+	o.active = max(o.active, v.count(IsActive))
+	if v.movesSilently() {
+		o.silent[v.Key] = true
+	}
+}
 
 // note records a write that the plan tried.
 func (o *outline) note(w apiserver.Write) {
@@ -39,24 +53,6 @@ func (o *outline) doubt(v *verdict) {
 			o.doubts = append(o.doubts, doubt{r, v})
 		}
 	}
-}
-
-// settle judges the doubtful writes again, now that all writes of the plan are known.
-func (c *Checker) settle() {
-	for _, d := range c.outline.doubts {
-		if wrong := d.judge(d.verdict); wrong != "" && !c.holds(d.rule, d.Entry) {
-			c.breaks(d.rule, d.Entry, wrong)
-		}
-	}
-	c.outline = newOutline()
-}
-
-// Crash notes that the manager of the running reconcile crashes, so that the rest of its plan will never be known.
-func (c *Checker) Crash() { c.outline = newOutline() }
-
-// breaks records that a write breaks a rule.
-func (c *Checker) breaks(r rule, e *apiserver.Entry, wrong string) {
-	c.violate("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
 }
 
 // sentAway reports whether the plan deletes a pod of surge. Surge has no successor, and does not count beside what else the plan does.

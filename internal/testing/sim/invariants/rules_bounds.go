@@ -271,7 +271,7 @@ func (v *verdict) brokenAt(version string, counts func(*corev1.Pod) bool) int {
 	}
 	broken := func(pod *corev1.Pod) bool {
 		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && !v.isAvailable(pod) && v.runsSpec(pod) &&
-			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)] && counts(pod)
+			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.outline.silent[apiserver.KeyOf(pod)] && counts(pod)
 	}
 	return v.count(broken) - v.going(broken)
 }
@@ -314,13 +314,37 @@ func (v *verdict) beginsSteps() bool {
 		(r == nil || v.world.VersionNamed(r.Revision) != v.world.VersionOf(&v.set.Spec.Template))
 }
 
+// service is when pods of the set were available.
+type service struct {
+	// servedAt is when a pod of the set was last seen available. againAt is when one was available again after a while without, and
+	// beforeAt when the last one before that was.
+	servedAt, againAt, beforeAt time.Time
+}
+
+// see notes whether a pod of the set is available.
+func (s *service) see(world *Cluster) {
+	set := world.Set()
+	if set == nil {
+		return
+	}
+	for _, pod := range world.Pods() {
+		if now := world.now(); OwnerOf(pod) == set.UID && IsAvailable(pod, set.Spec.MinReadySeconds, now) {
+			if now.Sub(s.servedAt) >= time.Minute {
+				s.againAt, s.beforeAt = now, s.servedAt
+			}
+			s.servedAt = now
+			return
+		}
+	}
+}
+
 // servedAt returns when a pod of the set was last available, as the manager knows it: its cache may not show yet that one is again.
 func (v *verdict) servedAt() time.Time {
-	c := v.checker
-	if v.count(v.isAvailable) == 0 && v.world.now().Sub(c.againAt) < time.Minute {
-		return c.beforeAt
+	s := &v.checker.service
+	if v.count(v.isAvailable) == 0 && v.world.now().Sub(s.againAt) < time.Minute {
+		return s.beforeAt
 	}
-	return c.servedAt
+	return s.servedAt
 }
 
 // passesGuard reports whether a broken pod may be moved although the guard holds, because as many pods as the guard allows have not been

@@ -30,22 +30,22 @@ type data struct {
 	doubtful bool
 }
 
-// observeData checks I17: neither a rollout nor a failure of pods deletes a claim of a replica.
-func (c *Checker) observeData(e *apiserver.Entry) {
+// see checks I17: neither a rollout nor a failure of pods deletes a claim of a replica.
+func (d *data) see(c *Checker, e *apiserver.Entry) {
 	switch set := c.world.Set(); {
-	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.managers) > 1 || *set.Spec.Replicas < c.data.replicas, movesRange(e):
-		c.data = data{doubtful: c.data.doubtful}
-	case *set.Spec.Replicas > c.data.replicas:
-		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may be deleted
+	case set == nil || set.UID != d.set || set.DeletionTimestamp != nil || len(c.managers) > 1 || *set.Spec.Replicas < d.replicas, movesRange(e):
+		*d = data{doubtful: d.doubtful}
+	case *set.Spec.Replicas > d.replicas:
+		d.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may be deleted
 	case e.Actor == User, e.Sent != nil:
-		c.excuse(e)
+		d.excuse(c.world, e)
 	case e.Key.Kind == apiserver.Claims && e.New == nil || e.Verb == apiserver.Delete:
-		if name, kept := c.data.claims[e.Old.GetUID()]; kept && e.Key.Kind == apiserver.Claims {
-			c.violate("I17 data broken at resource version %d by %s: claim %s of a replica is deleted", e.Version, e.Actor, name)
+		if name, kept := d.claims[e.Old.GetUID()]; kept && e.Key.Kind == apiserver.Claims {
+			c.violate(fmt.Sprintf("I17 data broken at resource version %d by %s: claim %s of a replica is deleted", e.Version, e.Actor, name))
 		}
 	}
 	if set, ok := e.New.(*v1beta1.RollSet); ok && e.Subresource == "status" {
-		c.establish(set)
+		d.establish(c, set)
 	}
 }
 
@@ -57,31 +57,31 @@ func movesRange(e *apiserver.Entry) bool {
 }
 
 // excuse forgets the claims that a write concerns, of a user or of an admission policy.
-func (c *Checker) excuse(e *apiserver.Entry) {
+func (d *data) excuse(world *Cluster, e *apiserver.Entry) {
 	switch pod, isPod := e.New.(*corev1.Pod); {
 	case e.Key.Kind == apiserver.Claims && e.Old != nil:
-		delete(c.data.claims, e.Old.GetUID())
+		delete(d.claims, e.Old.GetUID())
 	case isPod && e.Subresource == "" && e.Verb != apiserver.Delete: // its labels may make it a pod of another owner, or surplus
 		for _, key := range ClaimsOf(pod) {
-			if claim := c.world.Store.Get(key); claim != nil {
-				delete(c.data.claims, claim.GetUID())
+			if claim := world.Store.Get(key); claim != nil {
+				delete(d.claims, claim.GetUID())
 			}
 		}
-		if e.Old == nil || OwnerOf(e.Old) != c.data.set {
-			c.data = data{doubtful: c.data.doubtful}
+		if e.Old == nil || OwnerOf(e.Old) != d.set {
+			*d = data{doubtful: d.doubtful}
 		}
 	}
 }
 
 // establish records the claims of the pods as those of the replicas when the status says that the set is at rest, and
 // it is.
-func (c *Checker) establish(set *v1beta1.RollSet) {
+func (d *data) establish(c *Checker, set *v1beta1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, active := c.world.OwnPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(active)
 	complete := len(active) == int(*set.Spec.Replicas) && !slices.ContainsFunc(active, isSurge)
 	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // it is to be released or adopted
-	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
+	if !atRest || !complete || d.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
 	}
 	unseen := func(pod *corev1.Pod) bool {
@@ -91,21 +91,21 @@ func (c *Checker) establish(set *v1beta1.RollSet) {
 		return
 	}
 	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(active)}
-	for uid, name := range c.data.claims {
+	for uid, name := range d.claims {
 		// A replica at a revision without this template has no place for the claim. One with a new claim of the template has.
 		left := func(t corev1.PersistentVolumeClaim) bool {
 			prefix := t.Name + "-" + set.Name + "-"
-			return strings.HasPrefix(name, prefix) && now.addsTo(c.data, prefix)
+			return strings.HasPrefix(name, prefix) && now.addsTo(d, prefix)
 		}
-		if now.claims[uid] == "" && c.data.replicas == now.replicas && slices.ContainsFunc(set.Spec.VolumeClaimTemplates, left) {
-			c.violate("I17 data broken: no replica has claim %s any more", name)
+		if now.claims[uid] == "" && d.replicas == now.replicas && slices.ContainsFunc(set.Spec.VolumeClaimTemplates, left) {
+			c.violate("I17 data broken: no replica has claim " + name + " any more")
 		}
 	}
-	c.data = now
+	*d = now
 }
 
 // addsTo reports whether d has a claim of a template that the data before had not.
-func (d data) addsTo(before data, prefix string) bool {
+func (d *data) addsTo(before *data, prefix string) bool {
 	for uid, name := range d.claims {
 		if strings.HasPrefix(name, prefix) && before.claims[uid] == "" {
 			return true
@@ -236,10 +236,3 @@ func (v *verdict) waitsForClaim(pod *corev1.Pod, other client.Object, undone fun
 // Doubt forgets the claims of replicas because caches begin in the past: managers then create pods that already exist,
 // and delete the surplus.
 func (c *Checker) Doubt() { c.data = data{doubtful: true} }
-
-// violate records the first violation.
-func (c *Checker) violate(format string, args ...any) {
-	if c.Violation == nil {
-		c.Violation = fmt.Errorf(format, args...)
-	}
-}

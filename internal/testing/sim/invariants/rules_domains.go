@@ -54,7 +54,7 @@ func (v *verdict) disturbed() *corev1.Pod {
 		return nil
 	}
 	old := v.world.Version(pod) != v.world.VersionOf(&v.set.Spec.Template)
-	if v.checker.active > v.world.Limits(v.set).Replicas && (!old || v.specified(pod)) {
+	if v.checker.outline.active > v.world.Limits(v.set).Replicas && (!old || v.specified(pod)) {
 		return nil // it may be surplus
 	}
 	return pod
@@ -78,7 +78,7 @@ func (v *verdict) lacks(pod *corev1.Pod) bool {
 	case pod.DeletionTimestamp != nil:
 		return v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)
 	default:
-		return v.checker.active <= int(*v.set.Spec.Replicas)
+		return v.checker.outline.active <= int(*v.set.Spec.Replicas)
 	}
 }
 

@@ -22,7 +22,7 @@ func keepsWhereNothingStays(v *verdict) string {
 	if !v.isAvailable(pod) || !v.leaving(pod) || v.named(pod) || v.outside(pod) || isSurge(pod) {
 		return ""
 	}
-	if v.world.Version(pod) != update || v.checker.active > v.world.Limits(v.set).Replicas {
+	if v.world.Version(pod) != update || v.checker.outline.active > v.world.Limits(v.set).Replicas {
 		return "" // outdated, or it may be surplus
 	}
 	for node := range v.checker.reconcile.View.Cache(apiserver.Nodes) {

@@ -67,7 +67,7 @@ func countsNames(v *verdict) string {
 		return fmt.Sprintf("%d ids were issued, and now %d", old, set.Status.IssuedIDs)
 	}
 	for key, pod := range v.pods {
-		_, made := v.made[creation{pod.UID, set.UID}]
+		_, made := v.checker.creates.made[creation{pod.UID, set.UID}]
 		ahead := v.place(key.Name) - int(set.Status.IssuedIDs)
 		if made && ahead >= 0 && ahead < maxAhead && v.shows(pod) {
 			return fmt.Sprintf("%d ids are counted, and %s has the one in place %d", set.Status.IssuedIDs, v.world.Name(pod), v.place(key.Name))

@@ -64,7 +64,7 @@ func (v *verdict) collides(pod *corev1.Pod) bool {
 	if known := v.pods[key]; known != nil {
 		return known.UID == pod.UID
 	}
-	return key == v.Key || v.made[creation{pod.UID, v.set.UID}] == v.set.Generation && !v.comesBack()
+	return key == v.Key || v.checker.creates.made[creation{pod.UID, v.set.UID}] == v.set.Generation && !v.comesBack()
 }
 
 // comesBack reports whether an earlier pod had the name of the new one.
@@ -121,7 +121,7 @@ func withinBudget(v *verdict) string {
 	}
 	l := v.world.Limits(v.set)
 	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
-	if !ordinal && v.specified(pod) && !v.surges(pod) && v.checker.active > l.Replicas {
+	if !ordinal && v.specified(pod) && !v.surges(pod) && v.checker.outline.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(func(other *corev1.Pod) bool { return v.stays(other) && v.isAvailable(other) })

@@ -19,6 +19,33 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
+// proofs holds what managers have found out about revisions.
+type proofs struct {
+	// seen holds the revisions that a manager saw proven.
+	seen map[numbered]bool
+	// begun is when each revision was made first, on the clock of the manager that made it.
+	begun map[apiserver.Key]time.Time
+}
+
+// numbered is a revision by its name, and its number when it was last rolled out.
+type numbered struct {
+	name   string
+	number int64
+}
+
+// everSaw reports whether a manager ever saw a revision proven.
+func (p *proofs) everSaw(name string) bool {
+	for r := range p.seen {
+		if r.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// proof is what the caches of a manager show about a revision.
+type proof struct{ *verdict }
+
 // notesTheTruth checks that a revision is marked as proven only if the manager's cache shows that it is. Either it is that of the
 // spec, and a pod of it is available in each place. Or the spec has another, this one is the newest before it, no pod that stays is at
 // the one that was proven last, and no more than maxUnavailable pods of it are missing.
@@ -34,7 +61,7 @@ func notesTheTruth(v *verdict) string {
 		return "a new revision is proven"
 	case !existed, was.Annotations[completed] == note, !isNumber(was.Annotations[completed]):
 		return "" // a missing or unreadable note is written anew from the status
-	case v.checker.seen[numbered{is.Name, was.Revision}], v.set.Status.CurrentRevision == is.Name && v.checker.everSaw(is.Name):
+	case v.checker.proofs.seen[numbered{is.Name, was.Revision}], v.set.Status.CurrentRevision == is.Name && v.checker.proofs.everSaw(is.Name):
 		return "" // it was proven before, and that could not be written or was lost
 	default:
 		return v.unproven(is)
@@ -83,15 +110,15 @@ func givesUpWithReason(v *verdict) string {
 
 // begins notes when a revision is made for the first time.
 func (v *verdict) begins() {
-	if _, again := v.checker.begun[v.Key]; !again && v.Key.Kind == apiserver.Revisions && v.Verb == apiserver.Create {
-		v.checker.begun[v.Key] = v.now
+	if _, again := v.checker.proofs.begun[v.Key]; !again && v.Key.Kind == apiserver.Revisions && v.Verb == apiserver.Create {
+		v.checker.proofs.begun[v.Key] = v.now
 	}
 }
 
 // madeAt returns when a revision was made first. A user may have deleted it meanwhile, and the manager's clock may be behind.
 func (v *verdict) madeAt(is *appsv1.ControllerRevision) time.Time {
 	made := is.CreationTimestamp.Time
-	if begun, known := v.checker.begun[v.Key]; known && begun.Before(made) {
+	if begun, known := v.checker.proofs.begun[v.Key]; known && begun.Before(made) {
 		made = begun
 	}
 	for e := range v.world.Store.History(apiserver.Revisions) {
@@ -102,34 +129,19 @@ func (v *verdict) madeAt(is *appsv1.ControllerRevision) time.Time {
 	return made
 }
 
-// watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while, or to own
+// watch records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while, or to own
 // the object of the update revision.
-func (c *Checker) watchProofs() {
-	v := &verdict{Entry: &apiserver.Entry{}, world: c.world, checker: c, now: c.reconcile.Clock.Now(), set: c.reconcile.set()}
+func (v proof) watch() {
 	if v.set == nil {
 		return
 	}
-	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
-		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[numbered{r.Name, r.Revision}] && (metav1.IsControlledBy(r, v.set) || r.Name == v.set.Status.UpdateRevision) && v.unproven(r) == "" {
-			c.seen[numbered{r.Name, r.Revision}] = true
+	seen := v.checker.proofs.seen
+	for obj := range v.checker.reconcile.View.Cache(apiserver.Revisions) {
+		r := apiserver.MustBe[*appsv1.ControllerRevision](obj)
+		if !seen[numbered{r.Name, r.Revision}] && (metav1.IsControlledBy(r, v.set) || r.Name == v.set.Status.UpdateRevision) && v.unproven(r) == "" {
+			seen[numbered{r.Name, r.Revision}] = true
 		}
 	}
-}
-
-// numbered is a revision by its name, and its number when it was last rolled out.
-type numbered struct {
-	name   string
-	number int64
-}
-
-// everSaw reports whether a manager ever saw a revision proven.
-func (c *Checker) everSaw(name string) bool {
-	for r := range c.seen {
-		if r.name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // sawProven reports whether a revision is the one that was proven last, or a manager saw it proven since it was last rolled out. The
@@ -140,7 +152,7 @@ func (v *verdict) sawProven(name string) bool {
 		return false
 	}
 	// What a step is at work for may still be given up.
-	if _, stepping := v.world.stepAtWork(v.set); !stepping && v.checker.seen[numbered{name, r.Revision}] {
+	if _, stepping := v.world.stepAtWork(v.set); !stepping && v.checker.proofs.seen[numbered{name, r.Revision}] {
 		return true
 	}
 	last, highest := "", 0

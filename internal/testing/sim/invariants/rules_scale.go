@@ -17,10 +17,10 @@ import (
 
 // observeScale records how many pods a set with scaleStrategy.maxUnavailable has had at once since its replicas were lowered
 // last, as far as a manager has told of them in the status. The verdict is nil if the write is not a manager's.
-func (c *Checker) observeScale(e *apiserver.Entry, v *verdict) {
+func (c *creates) observeScale(key apiserver.Key, e *apiserver.Entry, v *verdict) {
 	set, ok := e.New.(*v1beta1.RollSet)
-	if e.Key != c.world.set || !ok || e.Verb == apiserver.Create || !limitsCreation(set) {
-		if e.Key == c.world.set {
+	if e.Key != key || !ok || e.Verb == apiserver.Create || !limitsCreation(set) {
+		if e.Key == key {
 			c.had = 0
 		}
 		return
@@ -57,8 +57,8 @@ func (c *Checker) CheckPlaces(since time.Time) error {
 	if progressing == nil || !strings.Contains(progressing.Message, "scaleStrategy.maxUnavailable: ") {
 		return nil
 	}
-	if own, _ := c.world.OwnPods(set); len(own) < c.had {
-		return fmt.Errorf("scale limit: there were %d pods, there are %d, and the status says: %s", c.had, len(own), progressing.Message)
+	if own, _ := c.world.OwnPods(set); len(own) < c.creates.had {
+		return fmt.Errorf("scale limit: there were %d pods, there are %d, and the status says: %s", c.creates.had, len(own), progressing.Message)
 	}
 	return nil
 }

@@ -21,7 +21,6 @@ type verdict struct {
 
 	world   *Cluster
 	checker *Checker
-	made    map[creation]int64
 	// now is the time on the manager's clock.
 	now time.Time
 	// set is the set as the manager sees it; nil if it sees none.
@@ -34,12 +33,17 @@ type verdict struct {
 	ordinals []int
 }
 
+// newVerdict returns a write in the running reconcile, as if the set had no pods.
+func newVerdict(c *Checker, e *apiserver.Entry) *verdict {
+	return &verdict{Entry: e, world: c.world, checker: c, now: c.reconcile.Clock.Now(), set: c.reconcile.set(), pods: make(map[apiserver.Key]*corev1.Pod)}
+}
+
 // verdictOn returns a write together with what its manager could know before it.
 func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 	sent := *e
 	sent.New = asSent(e) // a manager answers for that
-	v := &verdict{Entry: &sent, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
-	if v.set = c.reconcile.set(); v.set == nil {
+	v := newVerdict(c, &sent)
+	if v.set == nil {
 		return v
 	}
 	for pod := range c.reconcile.View.Cache(apiserver.Pods) {

@@ -29,13 +29,6 @@ type revisions struct {
 	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
 }
 
-func newRevisions(store *apiserver.Store, namespace string) revisions {
-	return revisions{
-		store: store, namespace: namespace, encoded: make(map[string]string), versions: make(map[string]string),
-		held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec),
-	}
-}
-
 // revisionKey returns the key of a revision.
 func (r *revisions) revisionKey(name string) apiserver.Key {
 	return apiserver.Key{Kind: apiserver.Revisions, Namespace: r.namespace, Name: name}
