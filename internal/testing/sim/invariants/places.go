@@ -241,7 +241,7 @@ func (l *lives) remembers(manager string, v vacancy) bool {
 func (p *places) awaits(v *verdict, pod *corev1.Pod) string {
 	missing := int(*v.set.Spec.Replicas) - v.count(IsActive)
 	for _, place := range p.vacant {
-		known, there := v.checker.reconcile.View.Cached(place.pod).(*corev1.Pod)
+		known, there := v.view.Cached(place.pod).(*corev1.Pod)
 		gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: place.pod.Name}}
 		if v.outside(gone) || there && known.UID == place.uid && v.selects(known) || !v.checker.remembers(v.Actor, place) || place.domain == "" || missing <= 0 {
 			continue

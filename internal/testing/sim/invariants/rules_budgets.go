@@ -22,7 +22,7 @@ func keepsBudget(v *verdict) string {
 		return ""
 	}
 	var known []*policyv1.PodDisruptionBudget
-	for o := range v.checker.reconcile.View.Cache(apiserver.Budgets) {
+	for o := range v.view.Cache(apiserver.Budgets) {
 		known = append(known, apiserver.MustBe[*policyv1.PodDisruptionBudget](o))
 	}
 	wanted := v.world.WantsBudget(v.set, known)

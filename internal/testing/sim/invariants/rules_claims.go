@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,6 +115,13 @@ func (d *data) addsTo(before *data, prefix string) bool {
 	return false
 }
 
+// Doubt forgets the claims of replicas because caches begin in the past: managers then create pods that already exist,
+// and delete the surplus.
+func (c *Checker) Doubt() { c.data = data{doubtful: true} }
+
+// claims judges what happens to claims.
+type claims struct{ *verdict }
+
 // mountsItsClaims checks that a new pod mounts the claims of its revision, even if the claim templates have changed
 // since.
 func mountsItsClaims(v *verdict) string {
@@ -176,11 +184,11 @@ func asksInTurn(v *verdict) string {
 		asked, has := c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName
 		return asked != nil && (has == nil || *has != *asked)
 	}
-	if !undone(was) && v.keptByPartition(is, &v.set.Spec.VolumeClaimTemplates[i], resizes) {
+	if !undone(was) && (claims{v}).keptByPartition(is, &v.set.Spec.VolumeClaimTemplates[i], resizes) {
 		return "the partition keeps it as it is"
 	}
 	limit := max(1, limitsOf(&v.set.Spec).maxUnavailable)
-	if n := v.count(func(pod *corev1.Pod) bool { return v.waitsForClaim(pod, is, undone) }); !undone(was) && n >= limit {
+	if n := v.count(func(pod *corev1.Pod) bool { return claims{v}.waitsForClaim(pod, is, undone) }); !undone(was) && n >= limit {
 		return fmt.Sprintf("the claims of %d pods are being changed already, and %d may be unavailable", n, limit)
 	}
 	return ""
@@ -188,7 +196,7 @@ func asksInTurn(v *verdict) string {
 
 // keptByPartition reports whether the partition keeps a claim as it is: its ordinal is among the first or, with random names, the claims
 // of enough other updated pods ask for what the template asks for, as far as the manager knows.
-func (v *verdict) keptByPartition(claim, template *corev1.PersistentVolumeClaim, resizes bool) bool {
+func (v claims) keptByPartition(claim, template *corev1.PersistentVolumeClaim, resizes bool) bool {
 	kept, prefix := v.world.Limits(v.set).Partition, template.Name+"-"+v.set.Name+"-"
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		rank := slices.Index(v.inUse(), numberOrNone(strings.TrimPrefix(claim.Name, prefix)))
@@ -210,9 +218,9 @@ func (v *verdict) keptByPartition(claim, template *corev1.PersistentVolumeClaim,
 }
 
 // knownClaim returns a claim as the cache shows it, or as the manager has written it since; nil if the manager knows of none.
-func (v *verdict) knownClaim(key apiserver.Key) *corev1.PersistentVolumeClaim {
-	claim, _ := v.checker.reconcile.View.Cached(key).(*corev1.PersistentVolumeClaim)
-	for own := range v.checker.reconcile.View.Unseen(apiserver.Claims) {
+func (v claims) knownClaim(key apiserver.Key) *corev1.PersistentVolumeClaim {
+	claim, _ := v.view.Cached(key).(*corev1.PersistentVolumeClaim)
+	for own := range v.view.Unseen(apiserver.Claims) {
 		if own.Version < v.Version && own.Actor == v.Actor && own.Key == key {
 			claim, _ = own.New.(*corev1.PersistentVolumeClaim)
 		}
@@ -222,17 +230,67 @@ func (v *verdict) knownClaim(key apiserver.Key) *corev1.PersistentVolumeClaim {
 
 // waitsForClaim reports whether a claim of a pod that stays, as the manager knows it, is not as it was asked to be, and is none of the
 // pod of another claim.
-func (v *verdict) waitsForClaim(pod *corev1.Pod, other client.Object, undone func(*corev1.PersistentVolumeClaim) bool) bool {
+func (v claims) waitsForClaim(pod *corev1.Pod, other client.Object, undone func(*corev1.PersistentVolumeClaim) bool) bool {
 	mounted := ClaimsOf(pod)
 	if pod.DeletionTimestamp != nil || slices.Contains(mounted, apiserver.KeyOf(other)) {
 		return false
 	}
 	return slices.ContainsFunc(mounted, func(key apiserver.Key) bool {
-		claim, ok := v.checker.reconcile.View.Cached(key).(*corev1.PersistentVolumeClaim)
+		claim, ok := v.view.Cached(key).(*corev1.PersistentVolumeClaim)
 		return ok && claim.Status.Phase == corev1.ClaimBound && undone(claim)
 	})
 }
 
-// Doubt forgets the claims of replicas because caches begin in the past: managers then create pods that already exist,
-// and delete the surplus.
-func (c *Checker) Doubt() { c.data = data{doubtful: true} }
+// ownsPod reports whether a UID belongs to a pod of the set.
+func (v claims) ownsPod(uid any) bool {
+	return v.count(func(pod *corev1.Pod) bool { return pod.UID == uid }) > 0
+}
+
+// notIts returns why a pod of the set cannot have a claim.
+func (v claims) notIts(claim client.Object) string {
+	if claim == nil {
+		return "does not exist"
+	}
+	if owner := OwnerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
+		return fmt.Sprintf("is controlled by %q", owner)
+	}
+	if set, ok := claim.GetLabels()[v1beta1.SetLabel]; ok && set != v.set.Name {
+		return "is of the set " + set
+	} else if app := claim.GetLabels()["app"]; !ok && app != "" && app != v.set.Name {
+		return "is of the workload " + app
+	}
+	return ""
+}
+
+// mountedTwice returns what is wrong if another pod mounts a claim of the new pod.
+func (v claims) mountedTwice() string {
+	wanted := ClaimsOf(v.New)
+	for _, pod := range v.world.Pods() {
+		i := slices.IndexFunc(ClaimsOf(pod), func(claim apiserver.Key) bool { return slices.Contains(wanted, claim) })
+		if i >= 0 && apiserver.KeyOf(pod) != v.Key {
+			return fmt.Sprintf("claim %s is mounted by %s", ClaimsOf(pod)[i].Name, pod.Name)
+		}
+	}
+	return ""
+}
+
+// lacksClaims reports whether fewer identities than replicas have claims beside a claim that is being deleted. Those of surge,
+// those that a scale-down left behind and those that are deleted with a pod do not count.
+func (v claims) lacksClaims() bool {
+	extra := func(claim client.Object) bool {
+		labels, owner := claim.GetLabels(), metav1.GetControllerOfNoCopy(claim)
+		return labels[v1beta1.SurgeLabel] == "true" || labels[v1beta1.LeftLabel] == "true" || owner != nil && owner.Kind == "Pod"
+	}
+	if extra(v.Old) {
+		return false
+	}
+	id := v.Old.GetLabels()[v1beta1.InstanceIDLabel]
+	have := map[string]bool{}
+	for claim := range v.view.Cache(apiserver.Claims) {
+		if labels := claim.GetLabels(); labels[v1beta1.SetLabel] == v.set.Name && !extra(claim) && claim.GetDeletionTimestamp() == nil {
+			have[labels[v1beta1.InstanceIDLabel]] = true
+		}
+	}
+	delete(have, id)
+	return len(have) < int(*v.set.Spec.Replicas)
+}

@@ -12,6 +12,9 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
+// domains judges which failure domains a write disturbs.
+type domains struct{ *verdict }
+
 // oneDomainAtATime checks that no available pod is moved or replaced while a pod of another failure domain is unavailable, as
 // far as the manager knows.
 func oneDomainAtATime(v *verdict) string {
@@ -19,14 +22,14 @@ func oneDomainAtATime(v *verdict) string {
 	if key == "" || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
 		return ""
 	}
-	pod := v.disturbed()
+	pod := domains{v}.disturbed()
 	if pod == nil {
 		return ""
 	}
 	for _, other := range v.pods {
 		home, moved := v.checker.places.home(other)
 		switch {
-		case !v.lacks(other), moved && home == "":
+		case !domains{v}.lacks(other), moved && home == "":
 			continue
 		case !moved:
 			home = domainOf(other, key)
@@ -43,7 +46,7 @@ func oneDomainAtATime(v *verdict) string {
 
 // disturbed returns the available pod that a write takes out of service for another reason than scaling down; nil if it takes
 // none.
-func (v *verdict) disturbed() *corev1.Pod {
+func (v domains) disturbed() *corev1.Pod {
 	pod := v.pod()
 	if pod == nil || !v.isAvailable(pod) || restarts(pod) || preparing(pod) {
 		return nil
@@ -69,9 +72,10 @@ func preparing(pod *corev1.Pod) bool {
 // lacks reports whether a pod of the set is unavailable and holds other domains. Pods without a node are in no domain, unless they
 // take the place of others. Pods that are added, and surge that starts, are not needed yet, and a terminating pod is not missed
 // once there are enough others.
-func (v *verdict) lacks(pod *corev1.Pod) bool {
+func (v domains) lacks(pod *corev1.Pod) bool {
 	_, moved := v.checker.places.home(pod)
-	unplaced := pod.Spec.NodeName == "" || v.unplaced(pod)
+	known, ok := v.view.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
+	unplaced := pod.Spec.NodeName == "" || ok && known.Spec.NodeName == "" // the answer to a write may show more, after the plan was made
 	switch {
 	case unplaced && !moved, v.checker.places.adds(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1beta1.SurgeLabel] == "true":
 		return false
@@ -80,13 +84,6 @@ func (v *verdict) lacks(pod *corev1.Pod) bool {
 	default:
 		return v.checker.outline.active <= int(*v.set.Spec.Replicas)
 	}
-}
-
-// unplaced reports whether the cache shows a pod without a node. The answer to a write of the pod may show more, after the plan was
-// made.
-func (v *verdict) unplaced(pod *corev1.Pod) bool {
-	known, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
-	return ok && known.Spec.NodeName == ""
 }
 
 // isGoing reports whether a pod is terminating.

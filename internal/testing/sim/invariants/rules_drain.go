@@ -25,7 +25,7 @@ func keepsWhereNothingStays(v *verdict) string {
 	if v.world.Version(pod) != update || v.checker.outline.active > v.world.Limits(v.set).Replicas {
 		return "" // outdated, or it may be surplus
 	}
-	for node := range v.checker.reconcile.View.Cache(apiserver.Nodes) {
+	for node := range v.view.Cache(apiserver.Nodes) {
 		if n := apiserver.MustBe[*corev1.Node](node); leaves(n, v.set) == "" && isNodeReady(n) {
 			return ""
 		}
@@ -38,7 +38,7 @@ func (v *verdict) leaving(pod *corev1.Pod) bool {
 	if v.set.Spec.Disruption == nil || v.set.Spec.Disruption.OnDrain != v1beta1.ReplaceOnDrain {
 		return false
 	}
-	node, _ := v.checker.reconcile.View.Cached(apiserver.Key{Kind: apiserver.Nodes, Name: pod.Spec.NodeName}).(*corev1.Node)
+	node, _ := v.view.Cached(apiserver.Key{Kind: apiserver.Nodes, Name: pod.Spec.NodeName}).(*corev1.Node)
 	return Leaves(node, pod, v.set)
 }
 
@@ -62,19 +62,6 @@ func leaves(node *corev1.Node, set *v1beta1.RollSet) string {
 		}
 	}
 	return ""
-}
-
-// replacedNow counts the pods on nodes that leave that the same plan has deleted. It replaces them.
-func (v *verdict) replacedNow() int {
-	n := 0
-	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
-		pod := apiserver.MustBe[*corev1.Pod](object)
-		known := v.pods[apiserver.KeyOf(pod)]
-		if OwnerOf(pod) == v.set.UID && IsActive(pod) && Leaves(v.world.nodeOf(pod), pod, v.set) && (known == nil || !IsActive(known)) {
-			n++
-		}
-	}
-	return n
 }
 
 // ToleratesAll reports whether a pod tolerates every taint. The pods of a world tolerate all or nothing.

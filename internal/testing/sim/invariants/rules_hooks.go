@@ -135,7 +135,7 @@ func waitsForHooks(v *verdict) string {
 		if stateOf(pod) != v1beta1.LifecyclePreparingDelete {
 			return "it is deleted, and was not prepared for that"
 		}
-		return v.mayGoOn(pod)
+		return v.checker.entered.mayGoOn(v, pod)
 	}
 	u, ok := v.update()
 	if !ok || stateOf(u.before) != stateOf(pod) || WaitsFor(v.set, pod) == nil {
@@ -143,11 +143,11 @@ func waitsForHooks(v *verdict) string {
 	}
 	switch before, after := stateOf(pod), stateOf(u.after); {
 	case before == v1beta1.LifecyclePreparingUpdate && after == v1beta1.LifecycleUpdating:
-		return v.mayGoOn(pod)
+		return v.checker.entered.mayGoOn(v, pod)
 	case before == v1beta1.LifecyclePreparingUpdate, before == v1beta1.LifecyclePreparingDelete:
 		return "" // it goes back
 	case after == v1beta1.LifecycleNormal:
-		return v.mayGoOn(pod)
+		return v.checker.entered.mayGoOn(v, pod)
 	default:
 		return "" // an updated pod is updated again
 	}
@@ -174,9 +174,8 @@ func staysPrepared(v *verdict) string {
 }
 
 // mayGoOn returns why a pod that a hook holds may not go on. Dates are in whole seconds.
-func (v *verdict) mayGoOn(pod *corev1.Pod) string {
-	hook, entered := WaitsFor(v.set, pod), v.checker.entered
-	waited := max(v.now.Sub(entered.since[pod.UID]), v.At.Sub(entered.at[pod.UID]))
+func (n entries) mayGoOn(v *verdict, pod *corev1.Pod) string {
+	hook, waited := WaitsFor(v.set, pod), max(v.now.Sub(n.since[pod.UID]), v.At.Sub(n.at[pod.UID]))
 	switch {
 	case hook.TimeoutSeconds == nil || hook.OnTimeout != v1beta1.ProceedOnTimeout:
 		return fmt.Sprintf("it is %s and goes on, and its hook holds it", stateOf(pod))

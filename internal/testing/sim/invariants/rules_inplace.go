@@ -150,23 +150,19 @@ func closesFirst(v *verdict) string {
 // updatesAsWanted checks I6 for updates in place.
 func updatesAsWanted(v *verdict) string {
 	u, ok := v.update()
-	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" || v.relabelsLost(u) {
+	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" || u.relabelsLost(v.world) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
 		return "a pod is moved although the set is paused, or has another strategy"
 	}
-	current, update := v.world.currentTemplate(v.set), v.world.VersionOf(&v.set.Spec.Template)
-	if current == nil || v.world.VersionOf(current) == update || v.world.Version(u.after) != update {
-		return ""
-	}
-	return v.addedTo(update, u.after)
+	return rollout{v}.added(u.after)
 }
 
 // relabelsLost reports whether an update changes nothing but labels of a pod, and the template of its revision is lost. Such a pod is not
 // moved: nothing shows what it was made from.
-func (v *verdict) relabelsLost(u podUpdate) bool {
-	return v.world.TemplateOf(u.before.Labels[v1beta1.RevisionLabel]) == nil &&
+func (u podUpdate) relabelsLost(world *Cluster) bool {
+	return world.TemplateOf(u.before.Labels[v1beta1.RevisionLabel]) == nil &&
 		equality.Semantic.DeepEqual(u.before.Spec, u.after.Spec) && maps.Equal(u.before.Annotations, u.after.Annotations)
 }
 
@@ -179,7 +175,7 @@ func runsItsRevision(v *verdict) string {
 	revision := u.after.Labels[v1beta1.RevisionLabel]
 	template := v.world.TemplateOf(revision)
 	if template == nil { // the manager may not know yet that it was deleted
-		known, _ := v.checker.reconcile.View.Cached(v.world.revisionKey(revision)).(*appsv1.ControllerRevision)
+		known, _ := v.view.Cached(v.world.revisionKey(revision)).(*appsv1.ControllerRevision)
 		template = v.world.templateIn(known)
 	}
 	if template == nil && revision == v.set.Status.UpdateRevision { // one that is lost, and is named after another content of the same meaning

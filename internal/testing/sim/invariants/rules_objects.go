@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -57,7 +56,7 @@ func ownsIt(v *verdict) string {
 	if v.Old == nil {
 		owner = OwnerOf(v.New)
 	}
-	claimOfPod := v.Key.Kind == apiserver.Claims && v.ownsPod(owner)
+	claimOfPod := v.Key.Kind == apiserver.Claims && claims{v}.ownsPod(owner)
 	switch {
 	case owner == v.set.UID, claimOfPod:
 		return ""
@@ -65,11 +64,6 @@ func ownsIt(v *verdict) string {
 		return ""
 	}
 	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)
-}
-
-// ownsPod reports whether a UID belongs to a pod of the set.
-func (v *verdict) ownsPod(uid any) bool {
-	return v.count(func(pod *corev1.Pod) bool { return pod.UID == uid }) > 0
 }
 
 // keepsIdentity checks I1: no pod is deleted with a shorter grace period, no foreign finalizer is removed, and no claim
@@ -88,7 +82,7 @@ func keepsIdentity(v *verdict) string {
 	if !v.createsPod() {
 		return ""
 	}
-	return v.mountedTwice()
+	return claims{v}.mountedTwice()
 }
 
 // claimsFirst checks that, as far as the manager knows, the claims of a new pod exist before the pod and belong to no
@@ -98,43 +92,15 @@ func claimsFirst(v *verdict) string {
 		return ""
 	}
 	for _, key := range ClaimsOf(v.New) {
-		seen, claim := v.checker.reconcile.View.Cached(key), v.world.Store.Get(key)
+		seen, claim := v.view.Cached(key), v.world.Store.Get(key)
 		if seen != nil && seen.GetDeletionTimestamp() != nil {
 			return "claim " + key.Name + " is being deleted"
 		}
 		if claim == nil || seen != nil && seen.GetUID() == claim.GetUID() && len(v.checker.managers) > 1 {
 			claim = seen // another manager may have changed it meanwhile
 		}
-		if wrong := v.notIts(claim); wrong != "" {
+		if wrong := (claims{v}).notIts(claim); wrong != "" {
 			return "claim " + key.Name + " " + wrong
-		}
-	}
-	return ""
-}
-
-// notIts returns why a pod of the set cannot have a claim.
-func (v *verdict) notIts(claim client.Object) string {
-	if claim == nil {
-		return "does not exist"
-	}
-	if owner := OwnerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
-		return fmt.Sprintf("is controlled by %q", owner)
-	}
-	if set, ok := claim.GetLabels()[v1beta1.SetLabel]; ok && set != v.set.Name {
-		return "is of the set " + set
-	} else if app := claim.GetLabels()["app"]; !ok && app != "" && app != v.set.Name {
-		return "is of the workload " + app
-	}
-	return ""
-}
-
-// mountedTwice returns what is wrong if another pod mounts a claim of the new pod.
-func (v *verdict) mountedTwice() string {
-	wanted := ClaimsOf(v.New)
-	for _, pod := range v.world.Pods() {
-		i := slices.IndexFunc(ClaimsOf(pod), func(claim apiserver.Key) bool { return slices.Contains(wanted, claim) })
-		if i >= 0 && apiserver.KeyOf(pod) != v.Key {
-			return fmt.Sprintf("claim %s is mounted by %s", ClaimsOf(pod)[i].Name, pod.Name)
 		}
 	}
 	return ""
@@ -152,32 +118,11 @@ func keepsClaims(v *verdict) string {
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):
 		return "a pod mounts it"
-	case v.lacksClaims():
+	case claims{v}.lacksClaims():
 		return "a replica comes back to it"
 	default:
 		return ""
 	}
-}
-
-// lacksClaims reports whether fewer identities than replicas have claims beside a claim that is being deleted. Those of surge,
-// those that a scale-down left behind and those that are deleted with a pod do not count.
-func (v *verdict) lacksClaims() bool {
-	extra := func(claim client.Object) bool {
-		labels, owner := claim.GetLabels(), metav1.GetControllerOfNoCopy(claim)
-		return labels[v1beta1.SurgeLabel] == "true" || labels[v1beta1.LeftLabel] == "true" || owner != nil && owner.Kind == "Pod"
-	}
-	if extra(v.Old) {
-		return false
-	}
-	id := v.Old.GetLabels()[v1beta1.InstanceIDLabel]
-	have := map[string]bool{}
-	for claim := range v.checker.reconcile.View.Cache(apiserver.Claims) {
-		if labels := claim.GetLabels(); labels[v1beta1.SetLabel] == v.set.Name && !extra(claim) && claim.GetDeletionTimestamp() == nil {
-			have[labels[v1beta1.InstanceIDLabel]] = true
-		}
-	}
-	delete(have, id)
-	return len(have) < int(*v.set.Spec.Replicas)
 }
 
 // keepsRevisions checks that a manager does not delete a revision if it knows of a pod that runs it.
@@ -186,7 +131,7 @@ func keepsRevisions(v *verdict) string {
 		return ""
 	}
 	for key, pod := range v.pods {
-		if pod.Labels[v1beta1.RevisionLabel] == v.Key.Name && v.knewAt(pod, v.Key.Name) {
+		if pod.Labels[v1beta1.RevisionLabel] == v.Key.Name && (proof{v}).knewAt(pod, v.Key.Name) {
 			return "pod " + key.Name + " runs it"
 		}
 	}

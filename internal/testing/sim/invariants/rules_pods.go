@@ -5,13 +5,10 @@ package invariants
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -43,7 +40,7 @@ func withinBound(v *verdict) string {
 	}
 	active := 0
 	for _, pod := range v.world.Pods() {
-		if v.stays(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
+		if v.stays(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && (naming{v}).collides(pod) {
 			active++
 		}
 	}
@@ -56,34 +53,25 @@ func withinBound(v *verdict) string {
 // isSurge reports whether a pod is surge: it exists on top of the replicas for a time.
 func isSurge(pod *corev1.Pod) bool { return IsActive(pod) && pod.Labels[v1beta1.SurgeLabel] == "true" }
 
-// collides reports whether the manager knows a pod, or would try its name. A restarted manager tries the names of the
-// pods that it created before, even if its caches do not show them. It does not if the spec has changed, or a name that
-// comes first has become free, or the cache shows an earlier pod of that name (docs/adr/0006).
-func (v *verdict) collides(pod *corev1.Pod) bool {
-	key := apiserver.KeyOf(pod)
-	if known := v.pods[key]; known != nil {
-		return known.UID == pod.UID
-	}
-	return key == v.Key || v.checker.creates.made[creation{pod.UID, v.set.UID}] == v.set.Generation && !v.comesBack()
-}
-
-// comesBack reports whether an earlier pod had the name of the new one.
-func (v *verdict) comesBack() bool {
-	for e := range v.world.Store.History(apiserver.Pods) {
-		if e.Key == v.Key && e.Gone() {
-			return true
-		}
-	}
-	return false
-}
-
 // surges reports whether a pod is surge as its set sees it. The mark means nothing on an ordinal that is in use or below those, nor on a
 // random name beside a claim without it, because such surge brings its own claims.
 func (v *verdict) surges(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		return isSurge(pod) && v.outside(pod) && !v.below(pod)
 	}
-	return isSurge(pod) && !v.mountsUnmarked(pod)
+	return isSurge(pod) && !mountsUnmarked(v.view, pod)
+}
+
+// mountsUnmarked reports whether a pod mounts a claim that the caches of a manager show without the mark of surge.
+func mountsUnmarked(view *apiserver.View, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+		if volume.PersistentVolumeClaim == nil {
+			return false
+		}
+		key := apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName}
+		claim := view.Cached(key)
+		return claim != nil && claim.GetLabels()[v1beta1.SurgeLabel] != "true"
+	})
 }
 
 // stays reports whether a pod is active and, if it has an ordinal that is not in use, surge.
@@ -105,11 +93,8 @@ func (v *verdict) going(among func(*corev1.Pod) bool) int {
 // mayServe reports whether a pod may serve: it is ready, or not ready although its containers are and its gates are open,
 // because its node does not answer.
 func mayServe(pod *corev1.Pod) bool {
-	isTrue := func(t corev1.PodConditionType) bool {
-		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
-	}
-	closed := func(g corev1.PodReadinessGate) bool { return !isTrue(g.ConditionType) }
-	return IsReady(pod) || pod.Spec.NodeName != "" && isTrue(corev1.ContainersReady) && !slices.ContainsFunc(pod.Spec.ReadinessGates, closed)
+	closed := func(g corev1.PodReadinessGate) bool { return !isTrue(pod, g.ConditionType) }
+	return IsReady(pod) || pod.Spec.NodeName != "" && isTrue(pod, corev1.ContainersReady) && !slices.ContainsFunc(pod.Spec.ReadinessGates, closed)
 }
 
 // withinBudget checks I4: as far as the manager knows, deleting a pod that may serve, or preparing it for that, leaves enough
@@ -125,9 +110,10 @@ func withinBudget(v *verdict) string {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(func(other *corev1.Pod) bool { return v.stays(other) && v.isAvailable(other) })
+	members := v.count(func(other *corev1.Pod) bool { return !v.outside(other) && v.isAvailable(other) }) - 1
 	switch {
-	case ordinal && !v.outside(pod) && v.isAvailable(pod) && v.membersLeft() < l.Replicas-max(1, l.maxUnavailable):
-		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", v.membersLeft(), l.Replicas, max(1, l.maxUnavailable))
+	case ordinal && !v.outside(pod) && v.isAvailable(pod) && members < l.Replicas-max(1, l.maxUnavailable):
+		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", members, l.Replicas, max(1, l.maxUnavailable))
 	case v.isAvailable(pod):
 		left--
 	case !IsActive(pod) || v.count(v.stays) > l.Replicas: // a pod that already counts as unavailable may be surplus
@@ -152,56 +138,8 @@ func (v *verdict) costsService(pod *corev1.Pod) bool {
 	}
 }
 
-// membersLeft counts the available members without one.
-func (v *verdict) membersLeft() int {
-	return v.count(func(pod *corev1.Pod) bool { return !v.outside(pod) && v.isAvailable(pod) }) - 1
-}
-
-// outside reports whether a pod's ordinal is not in use, so that scaling down deletes it even if other pods are broken.
-func (v *verdict) outside(pod *corev1.Pod) bool {
-	if v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
-		return false
-	}
-	_, used := slices.BinarySearch(v.inUse(), v.ordinalByName(pod))
-	return !used
-}
-
-// inUse returns the ordinals that the set uses, in order: from the start, without those that are reserved.
-func (v *verdict) inUse() []int {
-	if v.ordinals != nil {
-		return v.ordinals
-	}
-	next := 0
-	if o := v.set.Spec.Ordinals; o != nil {
-		next = int(o.Start)
-	}
-	v.ordinals = make([]int, 0, *v.set.Spec.Replicas)
-	for ; len(v.ordinals) < int(*v.set.Spec.Replicas) && next <= math.MaxInt32; next++ {
-		if !v.reserved(next) {
-			v.ordinals = append(v.ordinals, next)
-		}
-	}
-	return v.ordinals
-}
-
-// reserved reports whether the set reserves an ordinal.
-func (v *verdict) reserved(ordinal int) bool {
-	return slices.ContainsFunc(v.set.Spec.ReserveOrdinals, func(r intstr.IntOrString) bool { return reserves(r, ordinal) })
-}
-
-// reserves reports whether an entry of reserveOrdinals, a number or a range such as "3-5", has an ordinal.
-func reserves(entry intstr.IntOrString, ordinal int) bool {
-	first, last, isRange := strings.Cut(entry.String(), "-")
-	if !isRange {
-		last = first
-	}
-	return numberOrNone(first) <= ordinal && ordinal <= numberOrNone(last)
-}
-
-// ordinalByName returns the ordinal in a pod's name; -1 if there is none. An adopted pod has no label for it.
-func (v *verdict) ordinalByName(pod *corev1.Pod) int {
-	return numberOrNone(strings.TrimPrefix(pod.Name, v.set.Name+"-"))
-}
+// order judges in which order pods with ordinals come and go.
+type order struct{ *verdict }
 
 // inOrder checks I5: under OrderedReady a pod is created when all pods below it are available, and deleted when all
 // above it are gone.
@@ -212,16 +150,16 @@ func inOrder(v *verdict) string {
 	pod := v.pod()
 	switch {
 	case v.createsPod():
-		return v.comesInOrder(v.ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)))
+		return order{v}.comesInOrder(v.ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)))
 	case v.deletesPod() && pod != nil && v.outside(pod):
-		return v.goesInOrder(pod)
+		return order{v}.goesInOrder(pod)
 	default:
 		return ""
 	}
 }
 
 // comesInOrder returns which place in use below an ordinal has no available pod.
-func (v *verdict) comesInOrder(number int) string {
+func (v order) comesInOrder(number int) string {
 	for _, below := range v.inUse() {
 		if below >= number {
 			break
@@ -233,13 +171,7 @@ func (v *verdict) comesInOrder(number int) string {
 	return ""
 }
 
-// below reports whether a pod has an ordinal below those in use, where there is no place for surge.
-func (v *verdict) below(pod *corev1.Pod) bool {
-	used := v.inUse()
-	return len(used) > 0 && v.ordinalByName(pod) < used[0]
-}
-
-func (v *verdict) goesInOrder(pod *corev1.Pod) string {
+func (v order) goesInOrder(pod *corev1.Pod) string {
 	if apiserver.HasEnded(pod) {
 		return "" // nothing runs in it
 	}
@@ -267,7 +199,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 }
 
 // recreated reports whether Recreate deletes a pod because of its revision.
-func (v *verdict) recreated(pod *corev1.Pod) bool {
+func (v order) recreated(pod *corev1.Pod) bool {
 	wanted, revision := v.world.VersionOf(&v.set.Spec.Template), v.set.Status.UpdateRevision
 	if v.world.Rejected(v.set) {
 		wanted, revision = v.world.VersionNamed(v.set.Status.CurrentRevision), v.set.Status.CurrentRevision
@@ -279,7 +211,7 @@ func (v *verdict) recreated(pod *corev1.Pod) bool {
 
 // isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
 // highest pod cannot be deleted because a pod that stays is unavailable, or because no pod is surplus.
-func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
+func (v order) isInTheWay(pod *corev1.Pod) bool {
 	if !v.recreated(pod) {
 		return false
 	}
@@ -304,56 +236,11 @@ func atWantedRevision(v *verdict) string {
 	if !v.createsPod() || !rolling || v.set.Status.CurrentRevision == "" {
 		return ""
 	}
-	return v.createdAsWanted()
-}
-
-// createdAsWanted returns what is wrong with a new pod at the update revision.
-func (v *verdict) createdAsWanted() string {
-	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.currentTemplate(v.set)
-	created := apiserver.MustBe[*corev1.Pod](v.New)
-	if current == nil || v.world.VersionOf(current) == update || v.world.Version(created) != update {
-		return ""
-	}
-	return v.addedTo(update, created)
-}
-
-// addedTo returns what is wrong with one more pod at the update revision: there are too many or, with ordinals, its
-// place is below the partition.
-func (v *verdict) addedTo(update string, created *corev1.Pod) string {
-	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) || v.wasThere(update, created) || v.sawUnproven() {
-		return ""
-	}
-	l := v.world.Limits(v.set)
-	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
-		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition {
-			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
-		}
-		return "" // others at that revision may be in other places, and are deleted in their turn
-	}
-	if isSurge(created) {
-		return "" // it is deleted again
-	}
-	staysThere := func(pod *corev1.Pod) bool {
-		return IsActive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
-			pod.Labels[v1beta1.RevisionLabel] == created.Labels[v1beta1.RevisionLabel] // a default makes another revision of the same version
-	}
-	n := v.count(staysThere) - v.going(staysThere) + 1
-	if n > l.Replicas-l.Partition {
-		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.Replicas, l.Partition)
-	}
-	return v.withinStep(n)
+	return rollout{v}.added(apiserver.MustBe[*corev1.Pod](v.New))
 }
 
 // specified reports whether a user asked to delete the pod, or its node leaves.
 func (v *verdict) specified(pod *corev1.Pod) bool { return v.named(pod) || v.leaving(pod) }
-
-// named reports whether a user asked to delete the pod.
-func (v *verdict) named(pod *corev1.Pod) bool {
-	if value, ok := pod.Labels[v1beta1.SpecifiedDeleteLabel]; ok && value != "false" {
-		return true
-	}
-	return pod.Labels[v1beta1.ReplacedLabel] != "true" && v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
-}
 
 // isNumber reports whether an annotation has a value that managers write.
 func isNumber(note string) bool {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -64,18 +65,8 @@ func notesTheTruth(v *verdict) string {
 	case v.checker.proofs.seen[numbered{is.Name, was.Revision}], v.set.Status.CurrentRevision == is.Name && v.checker.proofs.everSaw(is.Name):
 		return "" // it was proven before, and that could not be written or was lost
 	default:
-		return v.unproven(is)
+		return proof{v}.unproven(is)
 	}
-}
-
-// cached reports whether the manager's cache shows a pod of the set that fulfills a condition, whatever the plan does to it.
-func (v *verdict) cached(is func(*corev1.Pod) bool) bool {
-	for pod := range v.checker.reconcile.View.Cache(apiserver.Pods) {
-		if own, ok := pod.(*corev1.Pod); ok && OwnerOf(own) == v.set.UID && v.selects(own) && is(own) {
-			return true
-		}
-	}
-	return false
 }
 
 // givesUpWithReason checks that a revision is rejected only for what the manager's cache shows: because a user asks for it, or because
@@ -96,27 +87,27 @@ func givesUpWithReason(v *verdict) string {
 		}
 		return ""
 	}
-	if age := v.now.Sub(v.madeAt(is)); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
+	if age := v.now.Sub(proof{v}.madeAt(is)); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
 		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
 	}
 	failed := func(pod *corev1.Pod) bool {
 		return v.world.Version(pod) == v.world.VersionNamed(is.Name) && pod.DeletionTimestamp == nil && (!v.isAvailable(pod) || pod.Annotations[inPlaceState] != "") && len(pod.Spec.SchedulingGates) == 0
 	}
-	if !v.cached(failed) {
+	if !slices.ContainsFunc(v.cached(), failed) {
 		return is.Name + " is rejected, and none of its pods is there and unavailable"
 	}
 	return ""
 }
 
 // begins notes when a revision is made for the first time.
-func (v *verdict) begins() {
+func (v proof) begins() {
 	if _, again := v.checker.proofs.begun[v.Key]; !again && v.Key.Kind == apiserver.Revisions && v.Verb == apiserver.Create {
 		v.checker.proofs.begun[v.Key] = v.now
 	}
 }
 
 // madeAt returns when a revision was made first. A user may have deleted it meanwhile, and the manager's clock may be behind.
-func (v *verdict) madeAt(is *appsv1.ControllerRevision) time.Time {
+func (v proof) madeAt(is *appsv1.ControllerRevision) time.Time {
 	made := is.CreationTimestamp.Time
 	if begun, known := v.checker.proofs.begun[v.Key]; known && begun.Before(made) {
 		made = begun
@@ -136,7 +127,7 @@ func (v proof) watch() {
 		return
 	}
 	seen := v.checker.proofs.seen
-	for obj := range v.checker.reconcile.View.Cache(apiserver.Revisions) {
+	for obj := range v.view.Cache(apiserver.Revisions) {
 		r := apiserver.MustBe[*appsv1.ControllerRevision](obj)
 		if !seen[numbered{r.Name, r.Revision}] && (metav1.IsControlledBy(r, v.set) || r.Name == v.set.Status.UpdateRevision) && v.unproven(r) == "" {
 			seen[numbered{r.Name, r.Revision}] = true
@@ -146,7 +137,7 @@ func (v proof) watch() {
 
 // sawProven reports whether a revision is the one that was proven last, or a manager saw it proven since it was last rolled out. The
 // status may not say so yet.
-func (v *verdict) sawProven(name string) bool {
+func (v proof) sawProven(name string) bool {
 	r := v.world.revision(name)
 	if r == nil {
 		return false
@@ -166,18 +157,19 @@ func (v *verdict) sawProven(name string) bool {
 
 // sawUnproven reports whether the manager's cache shows the current revision as one that was never complete. Another manager may have
 // noted meanwhile that it is, or the set is gone and has left it behind.
-func (v *verdict) sawUnproven() bool {
-	current, _ := v.checker.reconcile.View.Cached(v.world.revisionKey(v.set.Status.CurrentRevision)).(*appsv1.ControllerRevision)
+func (v proof) sawUnproven() bool {
+	current, _ := v.view.Cached(v.world.revisionKey(v.set.Status.CurrentRevision)).(*appsv1.ControllerRevision)
 	return unproven(v.set, current)
 }
 
 // unproven returns why the manager's cache does not show that a revision is proven.
-func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
+func (v proof) unproven(is *appsv1.ControllerRevision) string {
 	if *v.set.Spec.Replicas == 0 {
 		return is.Name + " is proven by a set without replicas"
 	}
 	version, l := v.world.VersionNamed(is.Name), limitsOf(&v.set.Spec)
-	members := v.members()
+	surplus := func(pod *corev1.Pod) bool { return !IsActive(pod) || v.outside(pod) || v.surges(pod) } // surge that goes again has no place
+	members := slices.DeleteFunc(v.cached(), surplus)
 	available := 0
 	for _, pod := range members {
 		if v.world.Version(pod) == version && v.isAvailable(pod) {
@@ -198,17 +190,6 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 	return ""
 }
 
-// members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none.
-func (v *verdict) members() (members []*corev1.Pod) {
-	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
-		pod := apiserver.MustBe[*corev1.Pod](obj)
-		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && !v.surges(pod) {
-			members = append(members, pod)
-		}
-	}
-	return members
-}
-
 // countAt returns how many pods are at a revision.
 func countAt(pods []*corev1.Pod, name string) (n int) {
 	for _, pod := range pods {
@@ -219,20 +200,8 @@ func countAt(pods []*corev1.Pod, name string) (n int) {
 	return n
 }
 
-// mountsUnmarked reports whether a pod mounts a claim that the manager's cache shows without the mark of surge.
-func (v *verdict) mountsUnmarked(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
-		if volume.PersistentVolumeClaim == nil {
-			return false
-		}
-		key := apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName}
-		claim := v.checker.reconcile.View.Cached(key)
-		return claim != nil && claim.GetLabels()[v1beta1.SurgeLabel] != "true"
-	})
-}
-
 // servedLast returns why a revision is not what served last before the template in the spec.
-func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, members []*corev1.Pod) string {
+func (v proof) servedLast(is *appsv1.ControllerRevision, available int, members []*corev1.Pod) string {
 	l := limitsOf(&v.set.Spec)
 	if available < max(1, l.Replicas-l.maxUnavailable) {
 		return fmt.Sprintf("%s has served with %d of %d pods, and maxUnavailable is %d", is.Name, available, l.Replicas, l.maxUnavailable)
@@ -243,7 +212,7 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 	var last string
 	var highest int
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	for obj := range v.checker.reconcile.View.Cache(apiserver.Revisions) {
+	for obj := range v.view.Cache(apiserver.Revisions) {
 		other := apiserver.MustBe[*appsv1.ControllerRevision](obj)
 		if !metav1.IsControlledBy(other, v.set) || other.Name == is.Name {
 			continue
@@ -263,4 +232,22 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 		return fmt.Sprintf("%s is proven, and %d pods are at %s", is.Name, staying, last)
 	}
 	return ""
+}
+
+// knewAt reports whether the manager knew a pod at a revision when it planned: the cache shows it there, or the manager has brought it
+// there. The answer to another write of the pod may show what another manager did.
+func (v proof) knewAt(pod *corev1.Pod, revision string) bool {
+	isAt := func(obj client.Object) bool {
+		p, ok := obj.(*corev1.Pod)
+		return ok && p.UID == pod.UID && p.Labels[v1beta1.RevisionLabel] == revision
+	}
+	if isAt(v.view.Cached(apiserver.KeyOf(pod))) {
+		return true
+	}
+	for own := range v.view.Unseen(apiserver.Pods) {
+		if own.Actor == v.Actor && isAt(own.New) && !isAt(own.Old) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,12 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"rollset.dev/rollset/api/v1beta1"
-	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // stepsInTurn checks that a rollout takes its steps in order: each begins when the one before it has ended, and none
@@ -46,7 +44,7 @@ func stepsInTurn(v *verdict) string {
 	case after.Step != before.Step+1:
 		return fmt.Sprintf("step %d after step %d", after.Step, before.Step)
 	default:
-		return v.stepEnded(was)
+		return stepEnded(was, v.now)
 	}
 }
 
@@ -77,9 +75,8 @@ func readyInPlace(v *verdict) string {
 	if !ok || !meta.IsStatusConditionTrue(is.Status.Conditions, "Ready") {
 		return ""
 	}
-	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
-		pod := apiserver.MustBe[*corev1.Pod](object)
-		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && v.outside(pod) {
+	for _, pod := range v.cached() {
+		if IsActive(pod) && v.outside(pod) {
 			return fmt.Sprintf("the set is Ready and has %s, whose ordinal is not in use", pod.Name)
 		}
 	}
@@ -96,7 +93,7 @@ func edited(before *v1beta1.RolloutStatus, set *v1beta1.RollSet) bool {
 }
 
 // stepEnded returns why the current step of a status has not ended yet.
-func (v *verdict) stepEnded(set *v1beta1.RollSet) string {
+func stepEnded(set *v1beta1.RollSet, now time.Time) string {
 	r := set.Status.Rollout
 	step := &set.Spec.UpdateStrategy.RollingUpdate.Steps[r.Step-1]
 	for _, g := range step.Gates {
@@ -109,7 +106,7 @@ func (v *verdict) stepEnded(set *v1beta1.RollSet) string {
 	if step.Pause && !promoted {
 		return fmt.Sprintf("step %d ends, and nobody promoted it", r.Step)
 	}
-	if step.SoakSeconds > 0 && v.now.Sub(r.Since.Time) < time.Duration(step.SoakSeconds)*time.Second {
+	if step.SoakSeconds > 0 && now.Sub(r.Since.Time) < time.Duration(step.SoakSeconds)*time.Second {
 		return fmt.Sprintf("step %d ends, and it has not soaked", r.Step)
 	}
 	return ""
@@ -140,18 +137,4 @@ func soaksInSilence(v *verdict) string {
 		return ""
 	}
 	return "a status is written that says nothing new of a step that soaks"
-}
-
-// withinStep returns what is wrong if more pods are at the update revision than the current step allows.
-func (v *verdict) withinStep(updated int) string {
-	active := v.world.Set()
-	if active == nil || active.UID != v.set.UID || active.Generation != v.set.Generation {
-		return "" // the manager does not know the latest edit
-	}
-	if step, ok := v.world.stepAtWork(active); ok {
-		if size := allowed(active, step); updated > size {
-			return fmt.Sprintf("%d pods at the update revision, step %d allows %d", updated, step+1, size)
-		}
-	}
-	return ""
 }

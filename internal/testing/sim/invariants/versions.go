@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -168,28 +167,4 @@ func (r *revisions) unproven(set *v1beta1.RollSet) bool {
 // unproven reports whether an object is a revision of a set that was never complete.
 func unproven(set *v1beta1.RollSet, object *appsv1.ControllerRevision) bool {
 	return object != nil && OwnerOf(object) == set.UID && object.Annotations[completed] == "0"
-}
-
-// knewAt reports whether the manager knew a pod at a revision when it planned: the cache shows it there, or the manager has brought it
-// there. The answer to another write of the pod may show what another manager did.
-func (v *verdict) knewAt(pod *corev1.Pod, revision string) bool {
-	isAt := func(obj client.Object) bool {
-		p, ok := obj.(*corev1.Pod)
-		return ok && p.UID == pod.UID && p.Labels[v1beta1.RevisionLabel] == revision
-	}
-	if isAt(v.checker.reconcile.View.Cached(apiserver.KeyOf(pod))) {
-		return true
-	}
-	for own := range v.checker.reconcile.View.Unseen(apiserver.Pods) {
-		if own.Actor == v.Actor && isAt(own.New) && !isAt(own.Old) {
-			return true
-		}
-	}
-	return false
-}
-
-// isStray reports whether a pod is neither at the current nor at the update revision.
-func (v *verdict) isStray(pod *corev1.Pod) bool {
-	version := v.world.Version(pod)
-	return version != v.world.VersionNamed(v.set.Status.CurrentRevision) && version != v.world.VersionOf(&v.set.Spec.Template)
 }
