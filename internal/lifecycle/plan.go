@@ -133,8 +133,7 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 }
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
-// wait for each other; pods that were prepared because nothing proves their update in place, while a new manager waits for a proof
-// again; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; pods
+// wait for each other; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; pods
 // whose move the API server refuses, if it has refused that of all others too, in the last half hour; and pods whose move met a
 // conflict, until that counts as a refusal. Without an answer to a preflight it is not known whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
@@ -152,11 +151,7 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	for _, r := range w.Going {
 		h.prepared[r.Pod.UID] = true
 	}
-	for r := range h.snap.Unsteady() {
-		if r.State == v1beta1.LifecyclePreparingDelete && r.ProofWait > 0 {
-			h.prepared[r.Pod.UID] = true
-		}
-	}
+	h.keepUnproven()
 	refused := func(m desired.Candidate) bool {
 		_, unmovable := h.snap.Unmovable(m.Replica.Pod)
 		return unmovable || h.snap.WasRefused(m.Replica.Pod)
@@ -167,6 +162,16 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 		k, unmovable := h.snap.Unmovable(r.Pod)
 		overtaken := unmovable && h.snap.Refusal(k).Overtaken
 		if r.Gate.Closed() && !r.Restarting && !opened[r.Pod.UID] || w.Rests || stuck || overtaken {
+			h.prepared[r.Pod.UID] = true
+		}
+	}
+}
+
+// keepUnproven keeps the state of pods that were prepared because nothing proved their update in place. A new manager waits for a proof
+// again.
+func (h *Hooks) keepUnproven() {
+	for r := range h.snap.Unsteady() {
+		if r.State == v1beta1.LifecyclePreparingDelete && r.ProofWait > 0 {
 			h.prepared[r.Pod.UID] = true
 		}
 	}
