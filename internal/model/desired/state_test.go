@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
@@ -150,6 +152,21 @@ func TestOf(t *testing.T) {
 				t.Errorf("%s of %s:\n got %s\nwant %s", tt.config, tt.state, got, tt.want)
 			}
 		})
+	}
+}
+
+// TestUnansweredDeletesOfSurplus sends a pod that may be deleted already only as far as the others suffice without all such pods.
+func TestUnansweredDeletesOfSurplus(t *testing.T) {
+	t.Parallel()
+	for unsettled, want := range map[bool]string{false: "a goes, d goes", true: "a goes"} {
+		snap := snapshottest.Parse("random R=2 v1", "a:v1. b:v1+ c:v1+ d:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{}
+		for _, r := range snap.Replicas[2:] {
+			snap.Refusals[attempt.OfPod(attempt.Deleting, r.Pod)] = snapshot.Refusal{Message: "no answer", Unsettled: unsettled}
+		}
+		if got := line(desired.Of(snap)); got != want {
+			t.Errorf("unsettled %t: got %s, want %s", unsettled, got, want)
+		}
 	}
 }
 
