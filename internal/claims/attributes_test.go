@@ -124,6 +124,18 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// TestGrowthBesideAttributes grows a claim although the storage driver does not answer to the attributes class of another.
+func TestGrowthBesideAttributes(t *testing.T) {
+	t.Parallel()
+	unanswered := claim("1", "2Gi")
+	unanswered.Spec.VolumeAttributesClassName = new("gold")
+	snap := observe("ordinal R=2 v1", "0:v1+ 1:v1+", "2Gi", map[string]*corev1.PersistentVolumeClaim{"0": classed("0", "gold", "gold", "", ""), "1": unanswered})
+	snap.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = new("gold")
+	if diff := cmp.Diff("grow claim data-web-0 to 2Gi", plan(snap)); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
 // TestGrowthTakenBack lowers a size that one of two claims asks for and does not get.
 func TestGrowthTakenBack(t *testing.T) {
 	t.Parallel()
