@@ -167,8 +167,8 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	}
 }
 
-// keepUnproven keeps the state of pods that were prepared because nothing proved their update in place. A new manager waits for a proof
-// again.
+// keepUnproven keeps the state of pods that are prepared for their deletion while the manager waits for the proof of their update in
+// place. A manager that has just started does not know for how long the one before it waited.
 func (h *Hooks) keepUnproven() {
 	for r := range h.snap.Unsteady() {
 		if r.State == v1beta1.LifecyclePreparingDelete && r.ProofWait > 0 {
