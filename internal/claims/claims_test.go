@@ -438,3 +438,22 @@ func TestGrow(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherVolumeMode says of a claim that it stays as it is if the template names another volume mode. One that names none asks for none.
+func TestOtherVolumeMode(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[corev1.PersistentVolumeMode]string{
+		"": "", corev1.PersistentVolumeFilesystem: "",
+		corev1.PersistentVolumeBlock: "data-web-0: its volume mode is not the template's; only new claims get that one",
+	} {
+		has := claim("0", "1Gi")
+		has.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+		snap := observe("ordinal R=1 v1", "0:v1+", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": has})
+		if mode != "" {
+			snap.Spec.VolumeClaimTemplates[0].Spec.VolumeMode = &mode
+		}
+		if diff := cmp.Diff(want, claims.Status(snap)[0].Message); diff != "" {
+			t.Errorf("%q: message (-want +got):\n%s", mode, diff)
+		}
+	}
+}

@@ -60,6 +60,34 @@ func TestUnansweredDelete(t *testing.T) {
 	}
 }
 
+// TestMembersThatStart scales down and up at once. The pod out of range waits for those that stay, and the place waits for it, until no
+// member is on its way.
+func TestMembersThatStart(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"0:v1+ 1:v1x": "hold web-0: its ordinal is out of range; it must be deleted before another pod is created",
+		"0:v1+ 1:v1.": "hold web-0: its ordinal is out of range; it must be deleted before another pod is created",
+		"0:v1+ 1:v1,": "create 2 at v1 (missing)",
+	} {
+		snap := snapshottest.Parse("ordinal R=2 mu=1 start=1 v1", state)
+		w := desired.Of(snap)
+		p := scale.Up(snap, w, scale.Down(snap, w))
+		if diff := cmp.Diff(want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}
+
+// TestBrokenSurgeIsNoMember deletes a pod whose ordinal is out of range beside surge that is not available.
+func TestBrokenSurgeIsNoMember(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 start=1 v1>v2", "0:v1+ 1:v1+ 3:v2.*")
+	p := scale.Down(snap, desired.Of(snap))
+	if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
 // TestUnansweredDeleteInOrder creates no pod above one that may be deleted already.
 func TestUnansweredDeleteInOrder(t *testing.T) {
 	t.Parallel()

@@ -346,6 +346,15 @@ func TestOriginate(t *testing.T) {
 			config: "random R=4 reached=3 soak=0 v1", state: "a/a:v1+ b/b:v1+ a/new:v1.", want: "v1 zone=c",
 			vacated: map[string]snapshot.Domain{"c": {Value: "c"}},
 		},
+		"pods that terminate are replaced in the order of their deletion": {
+			config: "random R=3 reached=3 soak=0 v1", state: "b/b:v1x a/a:v1X c/c:v1+", want: "v1 zone=a, v1 zone=b",
+		},
+		"surge replaces a pod of the next domain once one is done": {
+			config: "random R=3 mu=0 surge=1 soak=0 v1>v2", state: "a/a:v2+ b/b:v1+ b/c:v1+", want: "v2 zone=b",
+		},
+		"a pod that terminates for long has its successor": {
+			config: "random R=2 reached=2 soak=0 v1", state: "a/a:v1X b/b:v1x c/c:v1+", want: "v1 zone=b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -364,5 +373,19 @@ func TestOriginate(t *testing.T) {
 				t.Errorf("%s of %s (-want +got):\n%s", tt.config, tt.state, diff)
 			}
 		})
+	}
+}
+
+// TestOriginateBeside creates a pod beside the successor of one that terminates: it may replace another one of that zone.
+func TestOriginateBeside(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=2 reached=2 soak=0 v1", "a/a:v1x ?/b:v1.")
+	origin := snapshot.Origin{Revision: "v1", Domain: snapshot.Domain{Value: "a"}, Known: true}
+	snap.Replicas[1].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
+	w := desired.Of(snap)
+	p := scaled(snap, w)
+	update.Originate(snap, w, &p)
+	if created, ok := p.Actions[0].(action.Create); !ok || created.Origin != origin.String(snapshottest.Zone) {
+		t.Errorf("plan %s, want a pod of zone a", p.String())
 	}
 }

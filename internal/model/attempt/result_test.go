@@ -36,6 +36,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestByRule(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	for err, want := range map[error]bool{
+		&attempt.AlteredError{}: true,
+		apierrors.NewForbidden(pods, "web", errors.New("exceeded quota: pods")):                               true,
+		apierrors.NewBadRequest("admission webhook denied the request: no"):                                   true,
+		apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil):                                       false,
+		apierrors.NewForbidden(pods, "web", errors.New("node didn't have enough allocatable resources: cpu")): false,
+		apierrors.NewConflict(pods, "web", errors.New("it changed")):                                          false,
+	} {
+		if got := attempt.ByRule(err); got != want {
+			t.Errorf("ByRule(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
+
 func TestMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))

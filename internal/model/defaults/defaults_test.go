@@ -120,6 +120,14 @@ func TestSame(t *testing.T) {
 			},
 			want: true,
 		},
+		"the medium of a volume": {
+			a: func(s *corev1.PodSpec, _ *corev1.Container) {
+				s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			},
+			b: func(s *corev1.PodSpec, _ *corev1.Container) {
+				s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+			},
+		},
 		"a request that is not the limit": {
 			a: func(_ *corev1.PodSpec, c *corev1.Container) {
 				c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}

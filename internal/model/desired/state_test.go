@@ -185,18 +185,24 @@ func TestComesBackAt(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		config, state string
-		want          string
-		wantSame      bool
+		// owed is the revision of the successor of pod 0; empty if the set did not take the pod for one.
+		owed     string
+		want     string
+		wantSame bool
 	}{
-		"below the partition":              {"ordinal R=2 p=1 v1>v2", "0:v1+ 1:v2+", "v1", true},
-		"an ordinal that is not in use":    {"ordinal R=1 v1", "5:v1+", "", false},
-		"a random pod comes under another": {"random R=1 v1>v2", "a:v1+", "v2", false},
-		"its claims tie it to its name":    {"random R=1 claims v1>v2", "a:v1+$", "v2", true},
+		"below the partition":              {config: "ordinal R=2 p=1 v1>v2", state: "0:v1+ 1:v2+", want: "v1", wantSame: true},
+		"an ordinal that is not in use":    {config: "ordinal R=1 v1", state: "5:v1+"},
+		"a random pod comes under another": {config: "random R=1 v1>v2", state: "a:v1+", want: "v2"},
+		"its claims tie it to its name":    {config: "random R=1 claims v1>v2", state: "a:v1+$", want: "v2", wantSame: true},
+		"a pause keeps its revision":       {config: "ordinal R=2 paused v1>v2", state: "0:v2x 1:v1+", owed: "v2", want: "v2", wantSame: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			snap := snapshottest.Parse(tt.config, tt.state)
+			if tt.owed != "" {
+				snap.Replacing = map[string]string{"0": tt.owed}
+			}
 			got, same := desired.Of(snap).ComesBackAt(snap, &snap.Replicas[0])
 			if got != tt.want || same != tt.wantSame {
 				t.Errorf("ComesBackAt = %q, %t; want %q, %t", got, same, tt.want, tt.wantSame)

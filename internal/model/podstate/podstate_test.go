@@ -195,6 +195,28 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// TestStarted covers a pod whose sidecar runs for less long than its container. What ends by itself does not count.
+func TestStarted(t *testing.T) {
+	t.Parallel()
+	status := func(name string, at time.Duration) corev1.ContainerStatus {
+		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(epoch.Add(at))}
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: running}}
+	}
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{InitContainers: []corev1.Container{
+			{Name: "migrate"},
+			{Name: "proxy", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
+		}},
+		Status: corev1.PodStatus{
+			InitContainerStatuses: []corev1.ContainerStatus{status("migrate", time.Hour), status("proxy", time.Minute)},
+			ContainerStatuses:     []corev1.ContainerStatus{status("app", time.Second), {Name: "log"}},
+		},
+	}
+	if got, want := podstate.Started(pod), epoch.Add(time.Minute); !got.Equal(want) {
+		t.Errorf("Started = %v, want %v, when the sidecar started", got, want)
+	}
+}
+
 func TestDeletionCost(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]int32{

@@ -511,6 +511,20 @@ func TestNeverProvenAgain(t *testing.T) {
 	}
 }
 
+// TestLostProof loses the object of the current revision. If pods serve at it, the new object is not noted as one that was never proven.
+func TestLostProof(t *testing.T) {
+	t.Parallel()
+	for available, want := range map[int32]bool{0: true, 1: false} {
+		w := rolledOut(t, 2)
+		w.complete()
+		w.set.Status.UpdatedAvailableReplicas = available
+		delete(w.revisions, w.set.Status.CurrentRevision)
+		if _, noted := w.resolve(t).Create.Annotations[revision.CompletedAnnotation]; noted != want {
+			t.Errorf("with %d available pods: noted as never proven: %t", available, noted)
+		}
+	}
+}
+
 // Whatever happens to the record of the update revision, the pods stay at it.
 func TestUpdateRevisionSurvives(t *testing.T) {
 	t.Parallel()

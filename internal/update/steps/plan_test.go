@@ -181,6 +181,7 @@ func TestPlan(t *testing.T) {
 		"of nothing":                     {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause 2", was: "1 Paused 1s", promotion: strings.Repeat("v2/1", 25000), want: "keeps 3, step 1 Paused"},
 		"of a step that is yet to begin": {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2,pause", was: "1 Rolling 1s", promotion: "v2/2", want: "keeps 3, step 2 Rolling, ignores v2/2"},
 		"all":                            {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,soak=60,gate=A,pause 2,gate=B", was: "1 Failed 1s", gates: "A=False", promotion: "v2/all", want: "keeps 3, step 3 Rolling"},
+		"all of an earlier try":          {config: four, state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "0 Failed 1m", promotion: "v2/all", want: "keeps 3, step 1 Rolling, ignores v2/all"},
 		"all of an earlier rollout":      {config: four, state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,pause", promotion: "v2/all", want: "keeps 3, step 1 Rolling, ignores v2/all"},
 
 		"status lost":            {config: four, state: "a:v2+ b:v2+ c:v1+ d:v1+", steps: "1 2 3", want: "keeps 2, step 2 Rolling"},
@@ -259,6 +260,11 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 			"ordinal R=4 v1>v2", "0:v1+ 1:v2+ 2:v2+ 3:v2+", "1 3 4", "1,soak=5",
 			"0:v1+ 1:v2+ 2:v2+ 3:v2x",
 			"keeps 1, step 1 Rolling", "keeps 1, step 1 Rolling",
+		},
+		"claims of one that is lost": {
+			"ordinal R=4 v1>v2", "0:v1+ 1:- 2:v2+ 3:v2+", "1 3 4", "1,pause",
+			"0:v1+ 1:- 2:v2+ 3:v2+",
+			"keeps 2, step 1 Rolling", "keeps 2, step 1 Paused",
 		},
 		"an ordinal below those that were added": {
 			"ordinal R=3 v1>v2", "0:v2+", "1 2 3", "1,pause 2",
