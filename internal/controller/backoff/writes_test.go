@@ -58,6 +58,21 @@ func TestWhatEndsAWait(t *testing.T) {
 	}
 }
 
+// TestGatesRest opens a gate. The same write waits for a second, so that a stranger who closes gates does not set the pace.
+func TestGatesRest(t *testing.T) {
+	t.Parallel()
+	o := &snapshot.Objects{
+		Set: &v1beta1.RollSet{}, Now: time.Unix(1000, 0), Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}},
+	}
+	var table Table
+	opens := attempt.Key{Verb: attempt.Opening, Object: "1"}
+	w := table.For(o)
+	w.Attempted(attempt.Result{Key: opens}, false)
+	if wait := w.Wait(opens); wait != time.Second {
+		t.Errorf("wait = %s, want 1s", wait)
+	}
+}
+
 // TestRefusalsOfObjectsThatAreGone checks that refusals of deleted objects are forgotten, and that planners get the others, except for
 // writes that they do not plan.
 func TestRefusalsOfObjectsThatAreGone(t *testing.T) {

@@ -186,14 +186,18 @@ func TestComesBackAt(t *testing.T) {
 	tests := map[string]struct {
 		config, state string
 		// owed is the revision of the successor of pod 0; empty if the set did not take the pod for one.
-		owed     string
-		want     string
-		wantSame bool
+		owed string
+		// denied is true if the API server refuses pods of the update revision, and unproven if the current revision was never complete.
+		denied, unproven bool
+		want             string
+		wantSame         bool
 	}{
 		"below the partition":              {config: "ordinal R=2 p=1 v1>v2", state: "0:v1+ 1:v2+", want: "v1", wantSame: true},
 		"an ordinal that is not in use":    {config: "ordinal R=1 v1", state: "5:v1+"},
 		"a random pod comes under another": {config: "random R=1 v1>v2", state: "a:v1+", want: "v2"},
 		"its claims tie it to its name":    {config: "random R=1 claims v1>v2", state: "a:v1+$", want: "v2", wantSame: true},
+		"what is refused does not come":    {config: "ordinal R=2 v1>v2", state: "0:v1x 1:v1+", denied: true, want: "v1", wantSame: true},
+		"nor if nothing was ever complete": {config: "ordinal R=2 v1>v2", state: "0:v1x 1:v1+", denied: true, unproven: true, want: "v1", wantSame: true},
 		"a pause keeps its revision":       {config: "ordinal R=2 paused v1>v2", state: "0:v2x 1:v1+", owed: "v2", want: "v2", wantSame: true},
 	}
 	for name, tt := range tests {
@@ -202,6 +206,9 @@ func TestComesBackAt(t *testing.T) {
 			snap := snapshottest.Parse(tt.config, tt.state)
 			if tt.owed != "" {
 				snap.Replacing = map[string]string{"0": tt.owed}
+			}
+			if snap.Unproven = tt.unproven; tt.denied {
+				snap.Preflights["v2"] = snapshot.Preflight{Refusal: "denied"}
 			}
 			got, same := desired.Of(snap).ComesBackAt(snap, &snap.Replicas[0])
 			if got != tt.want || same != tt.wantSame {

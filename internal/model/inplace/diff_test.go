@@ -85,6 +85,12 @@ func TestDiffInPlace(t *testing.T) {
 				Restarts: []string{"log", "proxy", "web"},
 			},
 		},
+		"an image, and a default spelled out": {
+			edit: func(t *corev1.PodTemplateSpec) {
+				web(t).Image, t.Spec.DNSPolicy = "web:v2", corev1.DNSClusterFirst
+			},
+			want: inplace.Change{Images: map[string]string{"web": "web:v2"}, Restarts: []string{"web"}},
+		},
 		"labels and annotations": {
 			edit: func(t *corev1.PodTemplateSpec) {
 				t.Labels = map[string]string{"app": "shop", "new": ""}
