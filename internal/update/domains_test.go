@@ -57,6 +57,10 @@ func TestDomains(t *testing.T) {
 			config: "ordinal R=7 mu=1 soak=0 v1>v2", state: "a/0:v1+ a/1:v1+ a/2:v2+ b/3:v1+ b/4:v2+ b/5:v2+ b/6:v2+",
 			want: "delete 3, 1: zone a waits for zone b; zone b: 3 of 4 pods moved, zone a: 1 of 3 pods moved",
 		},
+		"a pod that is replaced holds no others of its domain": {
+			config: "random R=4 reached=4 mu=2 soak=0 v1>v2", state: "a/a:v1x a/b:v1+ b/c:v1+ b/d:v1+",
+			want: "delete b, d: zone b waits for zone a; zone a: 0 of 1 pods moved, zone b: 0 of 2 pods moved",
+		},
 		"an unavailable pod holds the other domains": {
 			config: six, state: "a/0:v2+ b/1:v1+ a/2:v2. b/3:v1+ a/4:v2+ b/5:v1+",
 			want: "5: zone b waits for web-2 in zone a, which is not available; zone a: 3 of 3 pods moved, zone b: 0 of 3 pods moved",

@@ -179,10 +179,11 @@ func TestRestarts(t *testing.T) {
 	pod := &corev1.Pod{
 		Spec: corev1.PodSpec{InitContainers: []corev1.Container{
 			{Name: "migrate"},
+			{Name: "fetch", RestartPolicy: new(corev1.ContainerRestartPolicyOnFailure)},
 			{Name: "proxy", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
 		}},
 		Status: corev1.PodStatus{
-			InitContainerStatuses: []corev1.ContainerStatus{status("migrate", 100), status("proxy", 3), status("unheard-of", 50)},
+			InitContainerStatuses: []corev1.ContainerStatus{status("migrate", 100), status("fetch", 9), status("proxy", 3), status("unheard-of", 50)},
 			ContainerStatuses:     []corev1.ContainerStatus{status("app", 2), status("log", 1), status("odd", -7)},
 		},
 	}

@@ -185,6 +185,12 @@ func TestWhyInitContainer(t *testing.T) {
 			pod:  withInit(always, corev1.ContainerStatus{State: terminated(0, "Completed"), Started: new(false)}),
 			want: "init container setup: CrashLoopBackOff: last exit code 0 (Completed)",
 		},
+		"sidecar crashes in a pod that never restarts": {
+			pod: change(withInit(always, corev1.ContainerStatus{State: terminated(3, "Error")}), func(p *corev1.Pod) {
+				p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			}),
+			want: "init container setup: CrashLoopBackOff: last exit code 3 (Error)",
+		},
 		"sidecar has started": {
 			pod:  withInit(always, corev1.ContainerStatus{State: running(0), Started: new(true), Ready: true}),
 			want: "container app: PodInitializing",

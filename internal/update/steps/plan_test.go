@@ -167,6 +167,7 @@ func TestPlan(t *testing.T) {
 		"gated":                          {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:60,gate=B", was: "1 Rolling 10s", gates: "A=Unknown B=True", want: "keeps 3, step 1 Gated for 50s, wakes in 50s"},
 		"True while rolling counts":      {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A 2", was: "1 Rolling 10s", gates: "A=True", want: "keeps 3, step 2 Rolling"},
 		"False while rolling fails":      {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,gate=A", was: "1 Rolling 10s", gates: "A=False", want: "keeps 3, step 1 Failed: gate A is False: m"},
+		"the first that is False counts": {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,gate=A,gate=B", was: "1 Rolling 10s", gates: "A=False B=False", want: "keeps 3, step 1 Failed: gate A is False: m"},
 		"no time runs out while rolling": {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5", was: "1 Rolling 10s", gates: "A=Unknown", want: "keeps 3, step 1 Rolling"},
 		"too late":                       {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5", was: "1 Gated 5s", gates: "A=Unknown", want: "keeps 3, step 1 Failed: gate A did not become True within 5 seconds"},
 		"True after all":                 {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5 2", was: "1 Failed 50s", gates: "A=True", want: "keeps 3, step 2 Rolling"},
