@@ -53,6 +53,22 @@ func TestByRule(t *testing.T) {
 	}
 }
 
+func TestInTrouble(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}: true,
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}:      false,
+		apierrors.NewInternalError(errors.New("etcd")):                                     true,
+		apierrors.NewInternalError(errors.New("failed calling webhook")):                   false,
+		apierrors.NewTooManyRequests("later", 1):                                           true,
+		apierrors.NewConflict(schema.GroupResource{}, "web", errors.New("it changed")):     false,
+	} {
+		if got := attempt.InTrouble(err); got != want {
+			t.Errorf("InTrouble(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
+
 func TestMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))

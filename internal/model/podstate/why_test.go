@@ -159,6 +159,12 @@ func TestWhyContainer(t *testing.T) {
 			pod:  notReady(corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "")}),
 			want: "container app: CrashLoopBackOff",
 		},
+		"one whose image cannot be pulled does too": {
+			pod: change(notReady(corev1.ContainerStatus{State: waiting("PodInitializing", "")}), func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "log", State: waiting("InvalidImageName", "")})
+			}),
+			want: "container log: InvalidImageName",
+		},
 		"the one that fails explains more than those that start": {
 			pod: change(notReady(corev1.ContainerStatus{State: waiting("ContainerCreating", "")}), func(p *corev1.Pod) {
 				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
