@@ -113,7 +113,7 @@ func TestOf(t *testing.T) {
 		"random: in a pause surge stays for a pod that a user named": {
 			"random R=2 surge=1 paused claims v1>v2", "a:v1+@$ b:v0.$* c:v1+$", "a>v1@",
 		},
-		"random: surge comes at the revision of that pod": {"random R=2 surge=1 mu=0 paused claims v1>v2", "a:v2+@$ b:v1+$", "+new:v2*, a>v2@"},
+		"random: surge comes at the revision of that pod":          {"random R=2 surge=1 mu=0 paused claims v1>v2", "a:v2+@$ b:v1+$", "+new:v2*, a>v2@"},
 		"random: the newest goes in a pause that stops no rollout": {"random R=1 surge=1 paused v1", "a:v1+ b:v0+", "b goes"},
 		"random: and in one that stops a rollout with claims":      {"random R=2 surge=1 paused claims v1>v2", "a:v1+$ b:v2+$ c:v1+$", "c goes"},
 		"random: no surge when nothing moves":                      {"random R=2 surge=1 v1>v2", "a:v2+ b:v2+", ""},
