@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	pairs := flags.Int("pairs", 0, "play so many pairs of test/differential instead of all suites")
 	size := flags.Int("mutants", 0, "play so many changes that rules make, in the planners and the model, instead of defects")
 	seed := flags.Uint64("seed", 1, "chooses the mutants")
-	jobs := flags.Int("jobs", runtime.NumCPU(), "how many defects are played at a time")
+	jobs := flags.Int("jobs", runtime.NumCPU(), "how many defects or mutants are played at a time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -74,7 +74,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err := limitMemory(); err != nil {
 			return err
 		}
-		return sample(ctx, root, draw{size: *size, seed: *seed, quick: *quick, only: func(m mutant) bool { return chosen.MatchString(m.key()) }}, out)
+		return sample(ctx, root, draw{
+			size: *size, seed: *seed, quick: *quick, jobs: *jobs, only: func(m mutant) bool { return chosen.MatchString(m.key()) },
+		}, out)
 	}
 	all, err := load(root)
 	if err != nil {

@@ -15,7 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // trial is a run of tests that may notice mutants.
@@ -39,6 +42,11 @@ type sampling struct {
 	packages, goldens, long []trial
 	// argued has why mutants are no mistakes, by their keys.
 	argued map[string]string
+	// mu guards what follows, and the output.
+	mu sync.Mutex
+	// noticed and excused count the mutants that a test notices, and those that are no mistakes. survivors are the others.
+	noticed, excused int
+	survivors        []string
 }
 
 // draw says which mutants are played.
@@ -49,6 +57,8 @@ type draw struct {
 	only func(mutant) bool
 	// quick leaves the long trials out.
 	quick bool
+	// jobs is how many mutants are played at a time.
+	jobs int
 }
 
 // sample plays some mutants, and prints which test noticed each.
@@ -82,7 +92,7 @@ func sample(ctx context.Context, root string, d draw, out io.Writer) (err error)
 			return err
 		}
 	}
-	return s.play(ctx, chosen[:min(d.size, len(chosen))])
+	return s.play(ctx, chosen[:min(d.size, len(chosen))], d.jobs)
 }
 
 // explore compiles the tests, and runs each trial once without a mutant, to learn how long it takes and what it reaches.
@@ -191,44 +201,58 @@ func (s *sampling) run(ctx context.Context, of suite, limit time.Duration, env .
 	return failed, err
 }
 
-// play plays mutants one after the other.
-func (s *sampling) play(ctx context.Context, chosen []mutant) error {
-	noticed, argued := 0, 0
-	var survivors []string
+// play plays mutants, some at a time.
+func (s *sampling) play(ctx context.Context, chosen []mutant, jobs int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
 	for i, m := range chosen {
-		start := time.Now()
-		by, err := s.noticed(ctx, m)
-		if err != nil {
-			return err
-		}
-		switch {
-		case by != "":
-			noticed++
-			if why := s.argued[m.key()]; why != "" {
-				return fmt.Errorf("%s is noticed by %s, and argued to be no mistake: %s", m.key(), by, why)
+		group.Go(func() error {
+			start := time.Now()
+			by, err := s.killer(ctx, m)
+			if err != nil {
+				return err
 			}
-		case s.argued[m.key()] != "":
-			argued++
-			by = "NO MISTAKE: " + s.argued[m.key()]
-		default:
-			by = "SURVIVES"
-			survivors = append(survivors, fmt.Sprintf("%s:%d %s", m.file, m.line, m.key()))
-		}
-		_, _ = fmt.Fprintf(s.out, "%4d %5.1fs %s:%d %s: %s => %s: %s\n", i+1, time.Since(start).Seconds(), m.file, m.line, m.in, m.was, m.now, by)
+			return s.note(i+1, m, by, time.Since(start))
+		})
 	}
-	_, _ = fmt.Fprintf(s.out, "\n%d of %d noticed, %d are no mistakes; %.1f%%\n", noticed, len(chosen), argued, 100*float64(noticed)/float64(max(len(chosen)-argued, 1)))
-	slices.Sort(survivors)
-	if len(survivors) > 0 {
-		_, _ = fmt.Fprintf(s.out, "not noticed:\n  %s\n", strings.Join(survivors, "\n  "))
+	if err := group.Wait(); err != nil {
+		return err
 	}
-	if len(survivors)*100 > tolerated*(len(chosen)-argued) {
-		return fmt.Errorf("%d of %d survive, at most %d%% may", len(survivors), len(chosen)-argued, tolerated)
+	mistakes := len(chosen) - s.excused
+	_, _ = fmt.Fprintf(s.out, "\n%d of %d noticed, %d are no mistakes; %.1f%%\n", s.noticed, len(chosen), s.excused, 100*float64(s.noticed)/float64(max(mistakes, 1)))
+	slices.Sort(s.survivors)
+	if len(s.survivors) > 0 {
+		_, _ = fmt.Fprintf(s.out, "not noticed:\n  %s\n", strings.Join(s.survivors, "\n  "))
+	}
+	if len(s.survivors)*100 > tolerated*mistakes {
+		return fmt.Errorf("%d of %d survive, at most %d%% may", len(s.survivors), mistakes, tolerated)
 	}
 	return nil
 }
 
-// noticed returns which test notices a mutant; empty if none does.
-func (s *sampling) noticed(ctx context.Context, m mutant) (string, error) {
+// note counts and prints what became of the n-th mutant: which test noticed it, if any. It fails if one did that is argued to be no mistake.
+func (s *sampling) note(n int, m mutant, by string, took time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why := s.argued[m.key()]
+	switch {
+	case by != "" && why != "":
+		return fmt.Errorf("%s is noticed by %s, and argued to be no mistake: %s", m.key(), by, why)
+	case by != "":
+		s.noticed++
+	case why != "":
+		s.excused++
+		by = "NO MISTAKE: " + why
+	default:
+		by = "SURVIVES"
+		s.survivors = append(s.survivors, fmt.Sprintf("%s:%d %s", m.file, m.line, m.key()))
+	}
+	_, _ = fmt.Fprintf(s.out, "%4d %5.1fs %s:%d %s: %s => %s: %s\n", n, took.Seconds(), m.file, m.line, m.in, m.was, m.now, by)
+	return nil
+}
+
+// killer returns the test that notices a mutant; empty if none does.
+func (s *sampling) killer(ctx context.Context, m mutant) (string, error) {
 	env := "ROLLSET_MUTANT=" + strconv.Itoa(m.number)
 	for _, t := range slices.Concat(s.packages, s.rollouts(m), s.long) {
 		if !t.reaches[m.number] {
