@@ -140,6 +140,9 @@ func TestOf(t *testing.T) {
 		"random: while the guard holds it does so too if a broken pod of the update revision is to go back": {
 			"random R=4 p=1 mu=1 surge=2 v1>v2", "a:v1+ b:v2. c:v2. d:v2. e:v2.", "+new:v1, b>v1, c>v1, d>v1, e>v1, 1 too many at v2",
 		},
+		"random: beside one that comes at the update revision no other does": {
+			"random R=4 reached=4 claims v1>v2", "a:v1x$ b:v1+$ c:v1+$", "+new:v1, b>v2, c>v2, 2 too many at v1",
+		},
 		"random: a pod that a user named is replaced": {"random R=2 v1", "a:v1+@ b:v1+", "a>v1@"},
 		"random: under OnDelete a pod that a user named comes back at the update revision": {
 			"random R=2 ondelete v1>v2", "a:v1+@ b:v1+", "a>v2@",
