@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -78,6 +80,34 @@ func TestIsNewest(t *testing.T) {
 				t.Errorf("%d sets with expectations, want %d", unmet, test.unmet)
 			}
 		})
+	}
+}
+
+// TestRecordedAfterRefusal sees a revision in the cache that the API server refused before. It is not refused any more.
+func TestRecordedAfterRefusal(t *testing.T) {
+	t.Parallel()
+	objects := &snapshot.Objects{Set: settled.Set(1), Now: time.Unix(1_000, 0)}
+	decoder := &revision.Decoder{}
+	in := revision.Input{Set: objects.Set, Taken: sets.New[string](), Used: sets.New[string](), Decode: decoder.Decode, KeepsClaims: decoder.KeepsClaims}
+	first, err := revision.Resolve(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Create.UID = "1"
+	in.Revisions = []*appsv1.ControllerRevision{first.Create}
+	objects.Revisions = in.Revisions
+	v := &Look{Objects: objects, Writes: (&backoff.Table{}).For(objects), Memory: &Memory{}}
+	k := attempt.Key{Verb: backoff.CreatingRevision, Object: first.Create.Name}
+	v.Writes.Failed(k, apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, first.Create.Name, errors.New("denied")))
+	if v.Writes.Wait(k) == 0 {
+		t.Fatal("the refusal counts for nothing")
+	}
+	c := &Control{Live: liveRevision{revision: first.Create}, Expectations: expectations.New(clock.RealClock{})}
+	if _, _, err := c.Resolve(t.Context(), v, in); err != nil {
+		t.Fatal(err)
+	}
+	if wait := v.Writes.Wait(k); wait != 0 {
+		t.Errorf("it counts as refused for %s", wait)
 	}
 }
 

@@ -88,7 +88,9 @@ func TestOf(t *testing.T) {
 		"ordinals: it goes when a scale-down leaves it out":    {"ordinal R=1 mu=0 surge=1 v1>v2", "0:v1+ 1:v1+ 2:v2+*", "0>v2, 2 goes, 1 goes, 1 too many at v1"},
 		"ordinals: no surge without a rollout":                 {"ordinal R=2 mu=0 surge=1 v1", "0:v1+ 1:v1+", ""},
 
-		"random: nothing differs":                     {"random R=2 v1", "a:v1+ b:v1+", ""},
+		"random: nothing differs": {"random R=2 v1", "a:v1+ b:v1+", ""},
+		"random: while none works a lost pod comes at the current revision": {"random R=2 mu=0 surge=1 v1>v2", "a:v1+", "+new:v1, +new:v2*, a>v2, 1 too many at v1"},
+		"random: it comes at the update revision if a quota refuses pods":   {"random R=2 mu=0 surge=1 refused v1>v2", "a:v1+", "+new:v2, a>v2, 1 too many at v1"},
 		"random: a pod is missing":                    {"random R=2 v1", "a:v1+", "+new:v1"},
 		"random: a terminating pod is missed at once": {"random R=2 v1", "a:v1x b:v1+", "+new:v1"},
 		"random: one with claims holds its place":     {"random R=2 claims v1", "a:v1x$ b:v1+$", ""},
@@ -202,6 +204,7 @@ func TestComesBackAt(t *testing.T) {
 		"its claims tie it to its name":    {config: "random R=1 claims v1>v2", state: "a:v1+$", want: "v2", wantSame: true},
 		"what is refused does not come":    {config: "ordinal R=2 v1>v2", state: "0:v1x 1:v1+", denied: true, want: "v1", wantSame: true},
 		"nor if nothing was ever complete": {config: "ordinal R=2 v1>v2", state: "0:v1x 1:v1+", denied: true, unproven: true, want: "v1", wantSame: true},
+		"a pause cannot keep a lost one":   {config: "ordinal R=2 paused v1>v2", state: "0:gonex 1:v1+", owed: "gone", want: "v1", wantSame: true},
 		"a pause keeps its revision":       {config: "ordinal R=2 paused v1>v2", state: "0:v2x 1:v1+", owed: "v2", want: "v2", wantSame: true},
 	}
 	for name, tt := range tests {
@@ -219,6 +222,18 @@ func TestComesBackAt(t *testing.T) {
 				t.Errorf("ComesBackAt = %q, %t; want %q, %t", got, same, tt.want, tt.wantSame)
 			}
 		})
+	}
+}
+
+// TestRefusedMember has a member that a move has emptied, and one whose pod the API server refuses. Only one may come at a revision that
+// does not work yet.
+func TestRefusedMember(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=3 mu=1 v1>v2", "1:v1+")
+	snap.Replacing = map[string]string{"2": "v2"}
+	snap.Refusals = map[attempt.Key]snapshot.Refusal{{Verb: attempt.Creating, Object: "0"}: {Message: "denied", Definite: true}}
+	if got, want := line(desired.Of(snap)), "+0:v1, +2:v2, 1>v2, 1 too many at v1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -64,6 +64,17 @@ func replicasOf(set *v1beta1.RollSet) int {
 	return int(*set.Spec.Replicas)
 }
 
+// TestOrphansUseTheirRevision keeps the revision of a pod that the set is about to adopt, so that the pod can be changed in place.
+func TestOrphansUseTheirRevision(t *testing.T) {
+	t.Parallel()
+	orphan := seenPod("1", "aaaaa", 1, 900)
+	orphan.Labels = map[string]string{v1beta1.RevisionLabel: "web-old"}
+	in := (&Memory{}).RevisionInput(&snapshot.Objects{Set: &v1beta1.RollSet{}, Orphans: []*corev1.Pod{orphan}}, nil)
+	if !in.Used.Has("web-old") {
+		t.Errorf("revisions in use: %v", in.Used)
+	}
+}
+
 // TestWhatAPodCountsAs takes a pod that has been ready for 100 seconds, and changes one thing.
 func TestWhatAPodCountsAs(t *testing.T) {
 	t.Parallel()

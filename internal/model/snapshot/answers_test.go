@@ -1,0 +1,27 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// TestUnmovable lets the delete of a pod fail. If the API server did not answer, the pod may be on its way out.
+func TestUnmovable(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{}
+	k := attempt.OfPod(attempt.Deleting, pod)
+	for unsettled, want := range map[bool]bool{false: true, true: false} {
+		answers := snapshot.Answers{Refusals: map[attempt.Key]snapshot.Refusal{k: {Message: "no", Retry: time.Minute, Unsettled: unsettled}}}
+		if _, unmovable := answers.Unmovable(pod); unmovable != want || !answers.LeavesAside(k) {
+			t.Errorf("unsettled %t: unmovable %t, left aside %t", unsettled, unmovable, answers.LeavesAside(k))
+		}
+	}
+}
