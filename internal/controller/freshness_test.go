@@ -41,13 +41,12 @@ func (l *liveList) List(_ context.Context, into client.ObjectList, opts ...clien
 	options.ApplyOptions(opts)
 	l.asked = append(l.asked, options.LabelSelector.String())
 	list, ok := into.(*corev1.PodList)
-	if !ok || options.Limit != 1 || options.Namespace != "default" {
-		return errors.New("more is asked for than one pod of the namespace")
+	if !ok || options.Limit != 1 && options.Limit != page || options.Namespace != "default" {
+		return errors.New("more is asked for than one pod, or a page, of the namespace")
 	}
 	for i := range l.pods {
-		if options.LabelSelector.Matches(labels.Set(l.pods[i].Labels)) {
-			list.Items = l.pods[i : i+1]
-			break
+		if options.LabelSelector.Matches(labels.Set(l.pods[i].Labels)) && len(list.Items) < int(options.Limit) {
+			list.Items = append(list.Items, l.pods[i])
 		}
 	}
 	return l.err
@@ -123,6 +122,38 @@ func TestUnseen(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.wantAsked, live.asked); diff != "" {
 				t.Errorf("selectors asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnshown creates pods in a set that has given out an id whose pod the cache has never shown.
+func TestUnshown(t *testing.T) {
+	t.Parallel()
+	ours, others := livePod(claims.Owner("web", "set")), livePod(claims.Owner("web", "another"))
+	creates, deletes := action.Plan{}, action.Plan{}
+	creates.Add(action.Create{})
+	deletes.Add(action.Delete{Pod: &ours})
+	for name, tt := range map[string]struct {
+		live   []corev1.Pod
+		plan   action.Plan
+		issued int64
+		// want is whether the cache is waited for, and asks whether the API server is asked.
+		want, asks bool
+	}{
+		"the API server has its pod":   {live: []corev1.Pod{ours}, plan: creates, issued: 1, want: true, asks: true},
+		"it has that of another set":   {live: []corev1.Pod{others}, plan: creates, issued: 1, asks: true},
+		"nothing is to be created":     {live: []corev1.Pod{ours}, plan: deletes, issued: 1},
+		"the set has given out no ids": {live: []corev1.Pod{ours}, plan: creates},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := empty(t)
+			v.Set.Status.IssuedIDs = tt.issued
+			live := &liveList{pods: tt.live}
+			wait, err := v.unshown(t.Context(), live, tt.plan)
+			if err != nil || (wait > 0) != tt.want || (len(live.asked) > 0) != tt.asks {
+				t.Errorf("unshown = %v, %v after %d questions; want to wait: %t, to ask: %t", wait, err, len(live.asked), tt.want, tt.asks)
 			}
 		})
 	}

@@ -380,17 +380,20 @@ func TestOriginate(t *testing.T) {
 	}
 }
 
-// TestOriginateBeside creates a pod beside the successor of one that terminates: it may replace another one of that zone.
+// TestOriginateBeside creates a pod beside one that replaces another: the successor of one that terminates, whose zone others may leave
+// too; and one that terminates itself before it was ever available.
 func TestOriginateBeside(t *testing.T) {
 	t.Parallel()
-	snap := snapshottest.Parse("random R=2 reached=2 soak=0 v1", "a/a:v1x ?/b:v1.")
 	origin := snapshot.Origin{Revision: "v1", Domain: snapshot.Domain{Value: "a"}, Known: true}
-	snap.Replicas[1].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
-	w := desired.Of(snap)
-	p := scaled(snap, w)
-	update.Originate(snap, w, &p)
-	if created, ok := p.Actions[0].(action.Create); !ok || created.Origin != origin.String(snapshottest.Zone) {
-		t.Errorf("plan %s, want a pod of zone a", p.String())
+	for state, replaces := range map[string]int{"a/a:v1x ?/b:v1.": 1, "b/a:v1x b/b:v1+": 0} {
+		snap := snapshottest.Parse("random R=2 reached=2 soak=0 v1", state)
+		snap.Replicas[replaces].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
+		w := desired.Of(snap)
+		p := scaled(snap, w)
+		update.Originate(snap, w, &p)
+		if created, ok := p.Actions[0].(action.Create); !ok || created.Origin != origin.String(snapshottest.Zone) {
+			t.Errorf("%s: plan %s, want a pod of zone a", state, p.String())
+		}
 	}
 }
 
