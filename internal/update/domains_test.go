@@ -396,19 +396,3 @@ func TestOriginateBeside(t *testing.T) {
 		}
 	}
 }
-
-// TestGuardCountsSuccessors has a broken pod, and places on their way to the update revision: only that of a pod whose successor comes.
-func TestGuardCountsSuccessors(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]string{
-		"b:v1x$ c:v1,$":       "hold web-c: 1 unavailable at revision v2, no more are moved to it\n",
-		"a:v1x b:v1x$ c:v1,$": "hold web-c: 1 unavailable at revision v2, no more are moved to it\n",
-		"a:v1x c:v1,$":        "delete web-c (recreate at v2)\n",
-	} {
-		snap := snapshottest.Parse("random R=2 mu=1 reached=2 claims v1>v2", state)
-		p := update.Plan(snap, desired.Of(snap), action.Plan{})
-		if diff := cmp.Diff(want, p.String()); diff != "" {
-			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
-		}
-	}
-}

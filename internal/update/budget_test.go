@@ -1,0 +1,48 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+	"rollset.dev/rollset/internal/update"
+)
+
+// TestGuardCountsSuccessors has a broken pod, and places on their way to the update revision: only that of a pod whose successor comes.
+func TestGuardCountsSuccessors(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"b:v1x$ c:v1,$":       "hold web-c: 1 unavailable at revision v2, no more are moved to it\n",
+		"a:v1x b:v1x$ c:v1,$": "hold web-c: 1 unavailable at revision v2, no more are moved to it\n",
+		"a:v1x c:v1,$":        "delete web-c (recreate at v2)\n",
+	} {
+		snap := snapshottest.Parse("random R=2 mu=1 reached=2 claims v1>v2", state)
+		p := update.Plan(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(want, p.String()); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}
+
+// TestGuardCountsSurge creates a pod beside a broken one that is to move. Surge comes on top of what the guard allows, and no other pod does.
+func TestGuardCountsSurge(t *testing.T) {
+	t.Parallel()
+	for surge, want := range map[bool]string{
+		false: "hold web-a: 1 unavailable at revision v2, no more are moved to it\n",
+		true:  "delete web-a (recreate at v2)\n",
+	} {
+		snap := snapshottest.Parse("random R=3 mu=1 surge=1 claims v1>v2", "a:v1,$ b:v2+$")
+		var scaling action.Plan
+		scaling.Add(action.Create{ID: "new", Revision: "v2", Surge: surge})
+		p := update.Plan(snap, desired.Of(snap), scaling)
+		if diff := cmp.Diff(want, p.String()); diff != "" {
+			t.Errorf("surge %t: plan (-want +got):\n%s", surge, diff)
+		}
+	}
+}
