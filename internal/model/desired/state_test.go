@@ -255,6 +255,18 @@ func TestYieldsAt(t *testing.T) {
 	}
 }
 
+// TestYieldsBesideUpdates has no available pod for an hour. A pod that is updated in place since a moment ago gets no time of its own.
+func TestYieldsBesideUpdates(t *testing.T) {
+	t.Parallel()
+	for updating, want := range map[bool]time.Duration{false: time.Minute, true: -59 * time.Minute} {
+		snap := snapshottest.Parse("random R=2 v1>v2", "a:v1. b:v2,")
+		snap.NoneSince, snap.Replicas[0].Updating = snap.Now.Add(-time.Hour), updating
+		if got := desired.Of(snap).YieldsAt.Sub(snap.Now); got != want {
+			t.Errorf("updating %t: the guard yields in %s, want %s", updating, got, want)
+		}
+	}
+}
+
 // TestTheOldestClaimComesBackFirst lacks one pod, and has the claims of two. The first was made a moment ago, and perhaps no pod
 // ever used it.
 func TestTheOldestClaimComesBackFirst(t *testing.T) {
