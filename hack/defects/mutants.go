@@ -230,7 +230,7 @@ func (s *sampling) play(ctx context.Context, chosen []mutant, jobs int) error {
 	return nil
 }
 
-// note counts and prints what became of the n-th mutant: which test noticed it, if any. It fails if one did that is argued to be no mistake.
+// note counts and prints what happened to the n-th mutant: which test noticed it, if any. It fails if one did that is argued to be no mistake.
 func (s *sampling) note(n int, m mutant, by string, took time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,7 @@ func TestIsNewest(t *testing.T) {
 	}
 }
 
-// TestRecordedAfterRefusal sees a revision in the cache that the API server refused before. It is not refused any more.
+// TestRecordedAfterRefusal sees a revision in the cache that the API server refused before. It no longer counts as refused.
 func TestRecordedAfterRefusal(t *testing.T) {
 	t.Parallel()
 	objects := &snapshot.Objects{Set: settled.Set(1), Now: time.Unix(1_000, 0)}
