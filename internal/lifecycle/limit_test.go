@@ -199,6 +199,7 @@ func TestPassed(t *testing.T) {
 	}{
 		"a pod without the mark":          {hook: "preNormal", state: "Normal", since: lifecycle.Record("Normal", now, passed), want: passed},
 		"not one with a garbled record":   {hook: "preNormal", state: "Normal", since: "Normal 2026-01-01T00:01:00Z preNormal soon"},
+		"nor one with a garbled time":     {hook: "preNormal", state: "Normal", since: "Normal yesterday preNormal 60"},
 		"until it has the mark":           {hook: "preNormal", state: "Normal", marks: "L", since: lifecycle.Record("Normal", now, passed)},
 		"until it is in another state":    {hook: "preNormal", state: "PreparingDelete", since: lifecycle.Record("Normal", now, passed)},
 		"until the hook is gone":          {hook: "preDelete", state: "Normal", since: lifecycle.Record("Normal", now, passed)},

@@ -191,6 +191,12 @@ func TestWhyInitContainer(t *testing.T) {
 			pod:  withInit(always, corev1.ContainerStatus{State: terminated(0, "Completed"), Started: new(false)}),
 			want: "init container setup: CrashLoopBackOff: last exit code 0 (Completed)",
 		},
+		"sidecar ends in a pod that restarts after failures": {
+			pod: change(withInit(always, corev1.ContainerStatus{State: terminated(0, "Completed")}), func(p *corev1.Pod) {
+				p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			}),
+			want: "init container setup: CrashLoopBackOff: last exit code 0 (Completed)",
+		},
 		"sidecar crashes in a pod that never restarts": {
 			pod: change(withInit(always, corev1.ContainerStatus{State: terminated(3, "Error")}), func(p *corev1.Pod) {
 				p.Spec.RestartPolicy = corev1.RestartPolicyNever
