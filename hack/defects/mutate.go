@@ -42,13 +42,21 @@ type mutant struct {
 	line   int
 	// in is the function, was the code in it, and now what it becomes. They name the mutant whatever moves around it.
 	in, was, now string
+	// nth is 2 for the second mutant of a function that changes the same code into the same, and so on.
+	nth int
 }
 
 // pkg returns the folder of the package that has the mutant.
 func (m mutant) pkg() string { return filepath.Dir(m.file) }
 
 // key names the mutant.
-func (m mutant) key() string { return fmt.Sprintf("%s %s: %s => %s", m.file, m.in, m.was, m.now) }
+func (m mutant) key() string {
+	key := fmt.Sprintf("%s %s: %s => %s", m.file, m.in, m.was, m.now)
+	if m.nth > 1 {
+		key += fmt.Sprintf(" #%d", m.nth)
+	}
+	return key
+}
 
 // mutator writes all mutants of a module into one source. Each changed place asks which mutant is in force, so that the tests
 // of all mutants are compiled once.
@@ -57,6 +65,8 @@ type mutator struct {
 	fset *token.FileSet
 	from types.Importer
 	all  []mutant
+	// keys counts the mutants by their keys without a number.
+	keys map[string]int
 	// overlaid has the contents of the files with mutants, by their paths.
 	overlaid map[string]string
 }
@@ -67,7 +77,7 @@ func mutate(root string) (*mutator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mutator{root: root, fset: token.NewFileSet(), overlaid: map[string]string{filepath.Join(root, mutantPackage, "mutant.go"): mutantSource}}
+	m := &mutator{root: root, fset: token.NewFileSet(), keys: map[string]int{}, overlaid: map[string]string{filepath.Join(root, mutantPackage, "mutant.go"): mutantSource}}
 	m.from = importer.ForCompiler(m.fset, "gc", find)
 	for _, top := range mutated() {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry os.DirEntry, err error) error {
@@ -209,7 +219,9 @@ func (c *changer) text(n ast.Node) string {
 
 // mutant notes one change and returns its number.
 func (c *changer) mutant(n ast.Node, now string) int {
-	number := len(c.all) + 1
-	c.all = append(c.all, mutant{number: number, file: c.file, line: c.fset.Position(n.Pos()).Line, in: c.in, was: c.text(n), now: now})
-	return number
+	m := mutant{number: len(c.all) + 1, file: c.file, line: c.fset.Position(n.Pos()).Line, in: c.in, was: c.text(n), now: now}
+	c.keys[m.key()]++
+	m.nth = c.keys[m.key()]
+	c.all = append(c.all, m)
+	return m.number
 }
