@@ -55,6 +55,7 @@ type Reconciler struct {
 	//   - before the partition is ignored because its revision was never proven;
 	//   - when a new template takes effect, and one pod more would have proven the revision before it;
 	//   - after the API server said that a name is taken, or that a pod changed before it could be written;
+	//   - when the cache does not show a write of a pod in time that got no answer;
 	//   - when a new cache shows no pod of a set whose status counts pods, and before pods are created while it has not shown
 	//     the newest one that the status knows of.
 	Live client.Reader

@@ -123,28 +123,45 @@ func isCreate(a action.Action) bool {
 	return ok
 }
 
-// behind reports whether the API server has newer versions of the set's pods than the cache shows, and lets the set wait for them. A
-// new template may reach the cache before the event that makes the last pod of the template before it available. It asks once for each
-// generation of the set.
+// behind reports whether the cache is behind the API server. A new template may reach the cache before the event that makes the last pod
+// of the template before it available. It asks once for each generation of the set.
 func (v *view) behind(ctx context.Context, live client.Reader, store *expectations.Store) (behind bool, err error) {
 	if v.memory.judged == v.Set.Generation {
 		return false, nil
 	}
-	known := make(map[types.UID]string, len(v.Pods))
-	for _, pod := range v.Pods {
-		known[pod.UID] = pod.ResourceVersion
-	}
-	err = v.eachPod(ctx, live, func(pod *corev1.Pod) (stop bool) {
-		if known[pod.UID] != pod.ResourceVersion {
-			behind = true
-			store.Wrote(v.Set.UID, expectations.PodKind(), pod.ResourceVersion)
-		}
-		return false
-	})
+	wait, err := v.catchUp(ctx, live, store)
 	if err == nil {
 		v.memory.judged = v.Set.Generation
 	}
-	return behind, err
+	return wait > 0, err
+}
+
+// catchUp lets the set wait for what the API server has of its pods and the cache does not show, and returns how long until the next
+// look; zero if the cache shows it all.
+func (v *view) catchUp(ctx context.Context, live client.Reader, store *expectations.Store) (wait time.Duration, err error) {
+	known := make(map[types.UID]string, len(v.Pods))
+	for _, pod := range v.Pods {
+		if v.Selector.Matches(labels.Set(pod.Labels)) {
+			known[pod.UID] = pod.ResourceVersion
+		}
+	}
+	err = v.eachPod(ctx, live, func(pod *corev1.Pod) (stop bool) {
+		if known[pod.UID] != pod.ResourceVersion {
+			wait = lookAgain
+			store.Wrote(v.Set.UID, expectations.PodKind(), pod.ResourceVersion)
+		}
+		delete(known, pod.UID)
+		return false
+	})
+	if err != nil {
+		return 0, err
+	}
+	store.Looked(v.Set.UID)
+	for gone := range known { // or another's now
+		wait = lookAgain
+		store.UnsettledDelete(v.Set.UID, gone)
+	}
+	return wait, nil
 }
 
 // hasPodsUnshown asks the API server whether the set controls pods that the cache does not show.

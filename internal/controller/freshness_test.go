@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1beta1"
@@ -154,6 +155,57 @@ func TestUnshown(t *testing.T) {
 			wait, err := v.unshown(t.Context(), live, tt.plan)
 			if err != nil || (wait > 0) != tt.want || (len(live.asked) > 0) != tt.asks {
 				t.Errorf("unshown = %v, %v after %d questions; want to wait: %t, to ask: %t", wait, err, len(live.asked), tt.want, tt.asks)
+			}
+		})
+	}
+}
+
+// TestCatchUp compares the pods of the cache with those of the API server.
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	pod := func(change func(*corev1.Pod)) corev1.Pod {
+		pod := livePod(claims.Owner("web", "set"))
+		pod.UID, pod.ResourceVersion = "a", "7"
+		if change != nil {
+			change(&pod)
+		}
+		return pod
+	}
+	foreign := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} }
+	for name, tt := range map[string]struct {
+		cached, live []corev1.Pod
+		err          error
+		// want is how long the set waits with a cache that shows no more.
+		want time.Duration
+	}{
+		"the cache shows what there is":          {cached: []corev1.Pod{pod(nil)}, live: []corev1.Pod{pod(nil)}},
+		"a pod was changed":                      {cached: []corev1.Pod{pod(nil)}, live: []corev1.Pod{pod(func(p *corev1.Pod) { p.ResourceVersion = "8" })}, want: expectations.Timeout},
+		"a pod was created":                      {live: []corev1.Pod{pod(nil)}, want: expectations.Timeout},
+		"a pod of another set was created":       {live: []corev1.Pod{livePod(claims.Owner("web", "another"))}},
+		"a pod is gone":                          {cached: []corev1.Pod{pod(nil)}, want: expectations.UnsettledTimeout},
+		"a pod that the selector does not match": {cached: []corev1.Pod{pod(foreign)}, live: []corev1.Pod{pod(foreign)}},
+		"the API server does not answer":         {cached: []corev1.Pod{pod(nil)}, err: errors.New("cut")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := empty(t)
+			now := clocktesting.NewFakePassiveClock(v.Now)
+			store := expectations.New(now)
+			store.UnsettledCreate("set", "web-lost")
+			now.SetTime(v.Now.Add(expectations.UnsettledTimeout))
+			for i := range tt.cached {
+				v.Pods = append(v.Pods, &tt.cached[i])
+			}
+			cache := expectations.Cache{Synced: map[schema.GroupKind]string{expectations.PodKind(): "6"}, Pods: v.Pods}
+			if met, remaining := store.Met("set", cache); met || remaining > 0 {
+				t.Fatalf("Met = %t, %s before the look", met, remaining)
+			}
+			wait, err := v.catchUp(t.Context(), &liveList{pods: tt.live, err: tt.err}, store)
+			if !errors.Is(err, tt.err) || (wait > 0) != (tt.want > 0) {
+				t.Errorf("catchUp = %s, %v; want to wait: %t, error %v", wait, err, tt.want > 0, tt.err)
+			}
+			if met, remaining := store.Met("set", cache); met != (tt.want == 0 && tt.err == nil) || remaining != tt.want {
+				t.Errorf("Met = %t, %s after the look, want %s", met, remaining, tt.want)
 			}
 		})
 	}

@@ -77,8 +77,13 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	if err := s.lookAround(ctx, r.Client, r.Nodes, r.Optional); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	if met, remaining := r.Expectations.Met(s.Set.UID, s.cache); !met {
+	switch met, remaining := r.Expectations.Met(s.Set.UID, s.cache); {
+	case !met && remaining > 0:
 		return later(min(remaining, lookAgain)), nil
+	case !met:
+		if wait, err := s.catchUp(ctx, r.Live, r.Expectations); wait > 0 || err != nil {
+			return later(wait), err
+		}
 	}
 	wait, err := s.unseen(ctx, r.Live)
 	return later(wait), err

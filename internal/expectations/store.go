@@ -6,8 +6,8 @@
 // The rule: after a write, the owner is left alone until the cache has caught up. Creates and patches are remembered by the
 // resourceVersion that the API server returned, and are met once the cache of the kind has reached it. A delete is
 // remembered by the UID of the deleted object, and is met once that object is terminating or gone. A write with an unknown
-// result counts as one that may have happened. It is waited for only briefly, because looking again is the only way to find
-// out. Every expectation expires, so a lost event causes a delay and never a deadlock.
+// result counts as one that may have happened. It is waited for only briefly: then the owner looks past the cache, because
+// that is the only way to find out. Every expectation expires, so a lost event causes a delay and never a deadlock.
 //
 // Owners and pods are known by UID, never by name: a new object with an old name inherits nothing.
 package expectations
@@ -60,6 +60,8 @@ type entry struct {
 	created map[string]time.Time
 	// updated holds the UIDs of pods that may have been changed.
 	updated map[types.UID]write
+	// doubted is true if a pod that is expected was not shown in time, until the owner has looked past the cache.
+	doubted bool
 }
 
 type write struct {
@@ -118,8 +120,16 @@ func (s *Store) UnsettledUpdate(owner, pod types.UID, seen string) {
 	s.entry(owner).updated[pod] = write{resourceVersion: seen, until: s.clock.Now().Add(UnsettledTimeout)}
 }
 
+// Looked says that the owner has looked past the cache for what it does not show, and expects what it found there.
+func (s *Store) Looked(owner types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entry(owner).doubted = false
+}
+
 // Met reports whether the cache shows everything that is expected of the owner. If not, remaining is the longest time that
-// the owner still waits. Met forgets what the cache shows and what has expired.
+// the owner still waits; zero if only a look past the cache, and then Looked, ends the wait. Met forgets what the cache
+// shows and what has expired.
 func (s *Store) Met(owner types.UID, cache Cache) (met bool, remaining time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +144,7 @@ func (s *Store) Met(owner types.UID, cache Cache) (met bool, remaining time.Dura
 		delete(s.owners, owner)
 		return true, 0
 	}
-	return false, last.Sub(now)
+	return false, max(0, last.Sub(now))
 }
 
 // Reached reports whether the caches have reached the owner's writes. It is necessary for Met but not sufficient. It needs
@@ -216,9 +226,11 @@ func (s *Store) forgetExpired(e *entry, now time.Time) (last time.Time) {
 		return false
 	}
 	maps.DeleteFunc(e.written, func(_ schema.GroupKind, w write) bool { return due(w.until) })
+	pods := e.pods()
 	maps.DeleteFunc(e.deleted, func(_ types.UID, until time.Time) bool { return due(until) })
 	maps.DeleteFunc(e.created, func(_ string, until time.Time) bool { return due(until) })
 	maps.DeleteFunc(e.updated, func(_ types.UID, w write) bool { return due(w.until) })
+	e.doubted = e.doubted || e.pods() < pods
 	return last
 }
 
@@ -227,7 +239,7 @@ func (e *entry) forgetShown(cache Cache) {
 	maps.DeleteFunc(e.written, func(kind schema.GroupKind, w write) bool {
 		return reached(cache.Synced[kind], w.resourceVersion)
 	})
-	if len(e.deleted)+len(e.created)+len(e.updated) == 0 {
+	if e.pods() == 0 {
 		return
 	}
 	unchanged := make(map[types.UID]bool, len(e.updated))
@@ -245,7 +257,10 @@ func (e *entry) forgetShown(cache Cache) {
 	maps.DeleteFunc(e.deleted, func(pod types.UID, _ time.Time) bool { return !alive[pod] })
 }
 
-func (e *entry) empty() bool { return len(e.written)+len(e.deleted)+len(e.created)+len(e.updated) == 0 }
+// pods returns how many changes of pods are expected.
+func (e *entry) pods() int { return len(e.deleted) + len(e.created) + len(e.updated) }
+
+func (e *entry) empty() bool { return len(e.written)+e.pods() == 0 && !e.doubted }
 
 // reached reports whether a cache at one resourceVersion shows a write that returned another. It reports true if the two
 // cannot be compared, because then there is nothing to wait for.

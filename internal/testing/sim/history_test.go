@@ -766,6 +766,8 @@ func TestHistoriesAgain(t *testing.T) {
 			"image app:v2\nrun 2s\nclaims data\nskew 1s\nclaims data\nsettle", 0},
 		// A delete is not answered and happens late. The template that the pod was to get is taken back, and a node is cordoned meanwhile.
 		{"replicas 3\npartition 50%\non-drain Replace\nsettle\nleave\ncreate-set\nforget\nimage app:v1\ncordon-node a\nlose-status\ntolerate\nsettle", 2},
+		// A delete is not answered, and the cache shows it later than the manager waits for it.
+		{"replicas 3\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nspecify a", 234},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +
