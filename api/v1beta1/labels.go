@@ -24,8 +24,8 @@ const (
 	// use stays, and loses the label.
 	SurgeLabel = "apps.rollset.dev/surge"
 
-	// LeftLabel, with the value "true", marks the claims that a scale-down of a set with random names left behind. Only new
-	// pods use them, because a pod that comes back has its own claims.
+	// LeftLabel, with the value "true", marks the claims in a set with random names that a scale-down left behind, or whose
+	// pod another one replaced that does not use them. Only new pods use them, because a pod that comes back has its own claims.
 	LeftLabel = "apps.rollset.dev/left"
 
 	// SpecifiedDeleteLabel, with any value but "false", marks a pod that a user wants deleted first, or replaced.

@@ -70,9 +70,6 @@ func Plan(snap *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 		c.surplus = c.findSurplus()
 		c.findStoodIn()
 	}
-	if c.complete && !snap.Ordinal() {
-		c.waiting = c.whoWaits()
-	}
 	for i := range snap.Replicas {
 		r := &snap.Replicas[i]
 		c.own(r, &p)
@@ -92,9 +89,6 @@ type planner struct {
 	// surplus are the identities of terminating pods that spec.replicas leaves no place for: the pods were lost before the set was
 	// scaled down.
 	surplus sets.Set[string]
-	// waiting are the identities without a pod whose claims still belong to a replica: a pod that has none stands in for it, such
-	// as one that was adopted, or one of a revision without claims.
-	waiting sets.Set[string]
 	// crowded is true if there are more pods than spec.replicas. stoodIn are the identities of pods that are scaled away because
 	// as many pods came back for which they, or others, stand in.
 	crowded bool
@@ -145,27 +139,6 @@ func (c *planner) findSurplus() sets.Set[string] {
 		}
 	}
 	return sets.New(terminating[min(len(terminating), max(0, c.snap.Limits.Replicas-have)):]...)
-}
-
-// whoWaits returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
-// have claims that stay.
-func (c *planner) whoWaits() sets.Set[string] {
-	back := desired.Returning(c.snap)
-	if len(back) == 0 {
-		return nil
-	}
-	have := 0
-	for i := range c.snap.Replicas {
-		if r := &c.snap.Replicas[i]; r.Pod != nil && !r.Surge && !c.isScaledAway(r) && slices.ContainsFunc(r.Claims, snapshot.Stays) {
-			have++
-		}
-	}
-	return sets.New(back[:min(len(back), max(0, c.snap.Limits.Replicas-have))]...)
-}
-
-// isSpare reports whether an identity without a pod is none that a pod comes back to.
-func (c *planner) isSpare(r *snapshot.Replica) bool {
-	return c.complete && !c.waiting.Has(r.ID)
 }
 
 // deleted returns the pods that the plan deletes, each with its cause.
@@ -261,7 +234,7 @@ func (c *planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClai
 	case c.snap.Ordinal():
 		return r.Pod == nil && snapshot.Left(claim)
 	case r.Pod == nil:
-		return snapshot.Left(claim) || (blocked || c.isSpare(r)) && !r.Surge
+		return snapshot.Left(claim) || (blocked || c.complete) && !r.Surge
 	case c.isScaledAway(r) && !snapshot.Surges(claim) && (c.keep.WhenScaled == v1beta1.RetainClaims || c.stoodIn.Has(r.ID)):
 		return true
 	default:
@@ -318,7 +291,7 @@ const fresh = time.Minute
 
 // removeSurge deletes the claims that were made for a surge pod, once it is gone and surge needs them no more.
 func (c *planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
-	if r.Pod != nil || !r.Surge || !c.isSpare(r) {
+	if r.Pod != nil || !r.Surge || !c.complete {
 		return
 	}
 	if r.NameTaken {

@@ -768,6 +768,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\npartition 50%\non-drain Replace\nsettle\nleave\ncreate-set\nforget\nimage app:v1\ncordon-node a\nlose-status\ntolerate\nsettle", 2},
 		// A delete is not answered, and the cache shows it later than the manager waits for it.
 		{"replicas 3\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nspecify a", 234},
+		// A pod without claims is adopted in the place of a pod that has some. They do not go to the pods that are replaced then.
+		{"replicas 3\nclaims data\nhistory 0\non-drain Replace\nsettle\ncordon-node a\ndomains zone 2\npaused true\ncordon-node b\nzone-down a\n" +
+			"partition 1\nstranger qdl8b\nstranger btr7l\nkill c\nresync\norphan xpb4r", 1},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +
