@@ -191,12 +191,12 @@ func TestOwners(t *testing.T) {
 		"not while a pod without claims stands in, which is not the one to come back next": {
 			config: "random R=2 v1", state: "a:v1+ b:- d:v1+", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
-			want: "own claim data-web-b by RollSet web (kept for a pod to come)",
+			want:   "own claim data-web-b by RollSet web (kept for a pod to come)",
 		},
 		"also beside a terminating pod that takes its claims along": {
 			config: "random R=1 v1", state: "b:- c:v1x d:v1+", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", set), "c": claim("c", "1Gi", owner("Pod", "web-c", "uid-web-c"))},
-			want: "own claim data-web-b by RollSet web (kept for a pod to come)",
+			want:   "own claim data-web-b by RollSet web (kept for a pod to come)",
 		},
 		"a terminating pod that replicas leave no place for takes its claims along": {
 			config: "random R=1 v1", state: "a:v1+ b:v1x", whenDeleted: remove, whenScaled: remove,
