@@ -75,6 +75,15 @@ func TestOrphansUseTheirRevision(t *testing.T) {
 	}
 }
 
+// TestPodsToComeUseTheirRevision keeps the revision of a pod that is gone and that a pause replaces at its own revision.
+func TestPodsToComeUseTheirRevision(t *testing.T) {
+	t.Parallel()
+	in := (&Memory{replacing: map[string]string{"aaaaa": "web-old"}}).RevisionInput(&snapshot.Objects{Set: &v1beta1.RollSet{}}, nil)
+	if !in.Used.Has("web-old") {
+		t.Errorf("revisions in use: %v", in.Used)
+	}
+}
+
 // TestWhatAPodCountsAs takes a pod that has been ready for 100 seconds, and changes one thing.
 func TestWhatAPodCountsAs(t *testing.T) {
 	t.Parallel()

@@ -771,6 +771,12 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod without claims is adopted in the place of a pod that has some. They do not go to the pods that are replaced then.
 		{"replicas 3\nclaims data\nhistory 0\non-drain Replace\nsettle\ncordon-node a\ndomains zone 2\npaused true\ncordon-node b\nzone-down a\n" +
 			"partition 1\nstranger qdl8b\nstranger btr7l\nkill c\nresync\norphan xpb4r", 1},
+		// In a pause a user names the only pod of a revision that is not kept, and its successor comes at that revision.
+		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy Recreate\nhook preNormal 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"paused true\nimage app:v1\npodsToDelete b c d", 0},
+		// The clock of a manager is set back before the first look at a revision, whose deadline then passes.
+		{"identity Ordinal\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate! 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"zone-down a\nonDeadline Rollback\ndefaults written\nretry\nskew -20s\nsettle", 1},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -87,7 +87,9 @@ func givesUpWithReason(v *verdict) string {
 		}
 		return ""
 	}
-	if age := v.now.Sub(proof{v}.madeAt(is)); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
+	made := proof{v}.madeAt(is)
+	// A manager whose clock was set back counts from when it saw progress by its new one.
+	if age := max(v.now.Sub(made), v.world.now().Sub(made)); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
 		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
 	}
 	failed := func(pod *corev1.Pod) bool {
