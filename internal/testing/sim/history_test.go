@@ -777,6 +777,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// The clock of a manager is set back before the first look at a revision, whose deadline then passes.
 		{"identity Ordinal\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate! 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"zone-down a\nonDeadline Rollback\ndefaults written\nretry\nskew -20s\nsettle", 1},
+		// A broken template has surge, and the first member is released. Its name is taken, and the others come in order.
+		{"identity Ordinal\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nrestart\nsettle\nrelabel 0", 1},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -173,15 +173,16 @@ func (c *Cluster) CheckHeld(set *v1beta1.RollSet) error {
 	if c.marksSurge(set) { // surge is no stand-in there, and one broken pod may move in any case
 		most = max(1, most)
 	}
-	if least := replicas - most; available > 0 && others < least && !mayBlock(set, len(own)) {
+	members := slices.DeleteFunc(own, isSurge)
+	if least := replicas - most; available > 0 && others < least && !mayBlock(set, len(members)) {
 		return fmt.Errorf("%d pods stay beside the broken ones at %s, at least %d must", others, update, least)
 	}
 	return nil
 }
 
-// mayBlock reports whether an unready pod may keep the next ones of a set from coming.
-func mayBlock(set *v1beta1.RollSet, pods int) bool {
-	return set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement && set.Spec.PodIdentity == v1beta1.OrdinalIdentity && pods < int(*set.Spec.Replicas)
+// mayBlock reports whether an unready or missing pod may keep the next members of a set from coming.
+func mayBlock(set *v1beta1.RollSet, members int) bool {
+	return set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement && set.Spec.PodIdentity == v1beta1.OrdinalIdentity && members < int(*set.Spec.Replicas)
 }
 
 // keepsOtherwise reports whether the spec of a set keeps pods where they are, or places empty, whatever becomes of the template.
