@@ -22,6 +22,8 @@ type budget struct {
 
 	snap  *snapshot.Set
 	state *desired.State
+	// serving is how many pods serve although it is not known which images they run, without those that are moved now.
+	serving int
 	// moved is the first available pod that is moved now, or may be gone; empty if there is none.
 	moved string
 	// rests is true while surplus pods are being deleted: then no pod in service is disturbed.
@@ -71,8 +73,12 @@ func newBudget(snap *snapshot.Set, w *desired.State, scaling action.Plan) budget
 	pods := snap.Active() - len(w.Going)
 	places := snap.Limits.Replicas - (pods - surging)
 	for r := range snap.Unsteady() {
-		if !w.Goes(r) {
-			places -= b.count(r, w, places)
+		if w.Goes(r) {
+			continue
+		}
+		places -= b.count(r, w, places)
+		if r.ServesUnproven() {
+			b.serving++
 		}
 	}
 	for _, since := range b.unreadySince {
@@ -290,6 +296,9 @@ func (b *budget) members() int { return b.Available - b.surging }
 func (b *budget) spend(m desired.Candidate) {
 	b.unavailable[m.To]++
 	b.moves++
+	if m.Replica.ServesUnproven() {
+		b.serving--
+	}
 	if m.Replica.Available && !b.snap.Doubts(m.Replica) {
 		b.Spend(m.Replica)
 		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)

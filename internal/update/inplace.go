@@ -77,11 +77,11 @@ func (v inPlaceSteps) settle(w *desired.State) {
 		switch {
 		case !r.Active(), v.moving[r.Pod], w.Goes(r):
 			continue
-		case isCandidate[r], r.Infeasible != "" && !r.AskAgain:
-		case r.Progress.Resize != "":
+		case r.Progress.Resize != "" && !isCandidate[r] && (r.Infeasible == "" || r.AskAgain):
 			v.resize(r)
-		case r.Progress.Passing && r.Gate.Passable():
-			v.plan.Add(action.UpdateInPlace{Pod: r.Pod, Revision: r.Revision, Change: inplace.Change{Restarted: true, Resized: true}})
+		case r.Progress.Passing && r.Gate.Passable(): // nobody may find the proof later
+			change := inplace.Change{Restarted: true, Resized: r.Progress.Resize == ""}
+			v.plan.Add(action.UpdateInPlace{Pod: r.Pod, Revision: r.Revision, Change: change})
 		}
 		v.leave(r)
 	}
@@ -122,20 +122,9 @@ func reasonToGiveUp(r *snapshot.Replica) string {
 	return r.Unproven
 }
 
-// servingUnproven counts the pods that serve although it is not known which images they run.
-func servingUnproven(snap *snapshot.Set) (n int) {
-	for r := range snap.Unsteady() {
-		if r.ServesUnproven() {
-			n++
-		}
-	}
-	return n
-}
-
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
 // run its images.
 func (v inPlaceSteps) giveUp(w *desired.State) {
-	serving := servingUnproven(v.snap)
 	for r := range v.snap.Unsteady() {
 		if !r.Active() || w.Goes(r) || v.moving[r.Pod] || desired.Frozen(v.snap) {
 			continue
@@ -146,14 +135,11 @@ func (v inPlaceSteps) giveUp(w *desired.State) {
 			continue
 		}
 		m, how := desired.Candidate{Replica: r, To: r.Revision}, method{cannot: cannot}
-		if r.ServesUnproven() && v.budget.Available+serving <= v.budget.Floor {
+		if r.ServesUnproven() && !v.budget.allows(r) {
 			v.plan.Hold(action.HeldByBudget, r.Pod.Name, "%s; it is recreated when enough other pods are available", cannot)
 			continue
 		}
 		if !v.cannot(m, how) && !v.held(m, how) {
-			if r.ServesUnproven() {
-				serving--
-			}
 			v.spend(m, how)
 			v.moving[r.Pod] = true
 			v.plan.Add(deletion(m, how.cannot))

@@ -399,6 +399,13 @@ func TestPlanUnproven(t *testing.T) {
 			change: func(snap *snapshot.Set) { snap.Replicas[1].Unproven = "not resized" },
 			want:   []string{"hold web-0 and 1 more: no proof; it is recreated when enough other pods are available"},
 		},
+		"another template moves a broken pod first": {config: "ordinal R=2 mu=1 env2>v2", state: "0:env2+ 1:env2.", want: []string{
+			"delete web-1 (recreate at v2: spec.containers[app].env: removed)",
+			"hold web-0 and 1 more: maxUnavailable 1: 0 of 2 pods are available, web-0 and 1 more are not",
+		}},
+		"and then this one": {config: "ordinal R=2 mu=1 env2>v2", state: "0:env2+ 1:v2+", want: []string{
+			"delete web-0 (recreate at v2: spec.containers[app].env: removed)",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -411,6 +418,17 @@ func TestPlanUnproven(t *testing.T) {
 			checkPlan(t, snap, tt.want)
 		})
 	}
+}
+
+// TestPlanPassingProof writes down that an update is done, of a pod that waits for the next one.
+func TestPlanPassingProof(t *testing.T) {
+	t.Parallel()
+	snap := observe("InPlaceIfPossible", "ordinal R=2 mu=1 env2>v2", "0:env2+ 1:env2x")
+	snap.Replicas[0].Progress.Passing = true
+	checkPlan(t, snap, []string{
+		"update web-0 in place to env2 (its update is done)",
+		"hold web-0: 1 unavailable at revision v2, no more are moved to it",
+	})
 }
 
 // TestPlanReader covers a label that a container reads and that another client added to the running pod.

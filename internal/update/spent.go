@@ -49,8 +49,12 @@ func (b *budget) doubt() {
 	}
 }
 
-// allows reports whether a pod may be disturbed. One that may be deleted already was spent, and is spent once only.
+// allows reports whether a pod may be disturbed. One that may be deleted already was spent, and is spent once only. One that serves
+// although it is not known which image it runs may be, if enough other pods serve.
 func (b *budget) allows(r *snapshot.Replica) bool {
+	if r.ServesUnproven() {
+		return b.Available+b.serving > b.Floor
+	}
 	own := b.Budget
 	if b.snap.Doubts(r) {
 		own.Available++

@@ -779,6 +779,11 @@ func TestHistoriesAgain(t *testing.T) {
 			"zone-down a\nonDeadline Rollback\ndefaults written\nretry\nskew -20s\nsettle", 1},
 		// A broken template has surge, and the first member is released. Its name is taken, and the others come in order.
 		{"identity Ordinal\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nrestart\nsettle\nrelabel 0", 1},
+		// It cannot be seen later that a pod runs its new image, and it waits for the next one when its manager starts again.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preNormal 1 Proceed\nmark a b c 0 1 2\n" +
+			"image app:v2\nrun 2s\nlose-status\npolicy InPlaceOnly\npodsToDelete\nimage app:v2\nreplicas 3\norphan 0\nkeep-node b\n" +
+			"on-drain Replace\nrewrite claims owner- create\nkill 3\nkill 6\ncordon-node b\ncordon\nimage app:v4-mirror\nreplicas 5\n" +
+			"cordon\nsettle\nreplicas 2\ndeny-image app:v3\ncpu 64", 1},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +
