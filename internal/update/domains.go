@@ -234,7 +234,8 @@ func successors(snap *snapshot.Set, w *desired.State) (had []desired.Place) {
 	if snap.Ordinal() {
 		return slices.DeleteFunc(had, func(p desired.Place) bool {
 			k, _ := snap.InUse(p.Ordinal)
-			return k >= snap.Reached
+			_, vacated := snap.Vacated[p.ID]
+			return k >= snap.Reached && !vacated
 		})
 	}
 	lost := max(snap.Reached-(snap.Limits.Replicas-w.Missing), min(len(snap.Vacated), w.Missing), 0) // a pod that was added may stand before

@@ -350,6 +350,10 @@ func TestOriginate(t *testing.T) {
 			config: "random R=4 reached=3 soak=0 v1", state: "a/a:v1+ b/b:v1+ a/new:v1.", want: "v1 zone=c",
 			vacated: map[string]snapshot.Domain{"c": {Value: "c"}},
 		},
+		"an ordinal that was adopted before those below it existed had a pod": {
+			config: "ordinal R=4 reached=2 soak=0 v1", state: "a/0:v1+", want: "v1 zone?, v1 +, v1 zone=b",
+			vacated: map[string]snapshot.Domain{"3": {Value: "b"}},
+		},
 		"pods that terminate are replaced in the order of their deletion": {
 			config: "random R=3 reached=3 soak=0 v1", state: "b/b:v1x a/a:v1X c/c:v1+", want: "v1 zone=a, v1 zone=b",
 		},

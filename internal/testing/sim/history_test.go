@@ -784,6 +784,9 @@ func TestHistoriesAgain(t *testing.T) {
 			"image app:v2\nrun 2s\nlose-status\npolicy InPlaceOnly\npodsToDelete\nimage app:v2\nreplicas 3\norphan 0\nkeep-node b\n" +
 			"on-drain Replace\nrewrite claims owner- create\nkill 3\nkill 6\ncordon-node b\ncordon\nimage app:v4-mirror\nreplicas 5\n" +
 			"cordon\nsettle\nreplicas 2\ndeny-image app:v3\ncpu 64", 1},
+		// A pod is adopted whose ordinal is above those of missing pods, and it is replaced.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\n" +
+			"image app:v2\nsettle\norphan 3\nannotate team=a\nresync\nreplicas 4", 1237},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +
