@@ -102,24 +102,23 @@ func (f obstacles) limited() blocker {
 	return blocker{}
 }
 
-// unavailablePod returns the first unready pod that stays; if all are ready, the first unavailable one.
+// unavailablePod returns the first unready pod that stays. One whose containers all run comes after the others, because it may wait for
+// them. If all are ready, it returns the first unavailable one.
 func (f obstacles) unavailablePod() blocker {
-	var ready *snapshot.Replica
+	var running, ready *snapshot.Replica
 	for r := range f.snap.Unsteady() {
 		switch {
 		case !r.Active() || f.excess[r.Revision] > 0 || changes(r):
+		case !r.Ready && !podstate.AllRun(r.Pod):
+			return f.unreadyPod(r)
 		case !r.Ready:
-			why := cmp.Or(podstate.Why(r.Pod), "not ready") + f.kept(r)
-			if r.Scheduled {
-				return f.waitingFor(BlockedByPod, r, why)
-			}
-			if claim := claims.Unbound(f.snap, r); claim != "" {
-				why += "; " + claim // the scheduler does not name the claim
-			}
-			return f.waitingFor(BlockedByScheduling, r, why)
-		case !r.Available && ready == nil:
-			ready = r
+			running = cmp.Or(running, r)
+		case !r.Available:
+			ready = cmp.Or(ready, r)
 		}
+	}
+	if running != nil {
+		return f.unreadyPod(running)
 	}
 	if ready == nil {
 		return blocker{}
@@ -128,6 +127,18 @@ func (f obstacles) unavailablePod() blocker {
 		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds"+f.clockError())
 	}
 	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet"+f.clockError())
+}
+
+// unreadyPod returns the blocker for an unready pod.
+func (f obstacles) unreadyPod(r *snapshot.Replica) blocker {
+	why := cmp.Or(podstate.Why(r.Pod), "not ready") + f.kept(r)
+	if r.Scheduled {
+		return f.waitingFor(BlockedByPod, r, why)
+	}
+	if claim := claims.Unbound(f.snap, r); claim != "" {
+		why += "; " + claim // the scheduler does not name the claim
+	}
+	return f.waitingFor(BlockedByScheduling, r, why)
 }
 
 // clockError says by how much the manager's clock is wrong; empty if it is not. A pod became ready by the clocks of others.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
@@ -85,6 +86,18 @@ func TestConditions(t *testing.T) {
 		},
 		"the first pods start": {
 			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(v1beta1.ReasonNewRevision),
+			want: `
+				Ready=False Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b
+				Available=False TooFewPodsAvailable: 1 of 3 pods available, at least 2 needed
+				Progressing=True Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"a pod that runs may wait for one that does not": {
+			config: "random R=3 v2", state: "a:v2. b:v2. c:v2+", previous: before(v1beta1.ReasonScaling),
+			edit: func(in *status.Input) {
+				running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+				in.Snap.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: running}}
+			},
 			want: `
 				Ready=False Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b
 				Available=False TooFewPodsAvailable: 1 of 3 pods available, at least 2 needed

@@ -6,6 +6,7 @@ package podstate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,12 @@ func whyContainers(pod *corev1.Pod) string {
 		}
 	}
 	return sentence
+}
+
+// AllRun reports whether all containers of a pod run. Nothing about such a pod says why it is not ready.
+func AllRun(pod *corev1.Pod) bool {
+	all := containers(pod)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(c container) bool { return c.holdsBack() || c.blame() > notReady })
 }
 
 // holdsBack reports whether this is an init container that the containers after it wait for. An ordinary one must have

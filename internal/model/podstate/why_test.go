@@ -177,6 +177,24 @@ func TestWhyContainer(t *testing.T) {
 	})
 }
 
+func TestAllRun(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"one runs":                {notReady(corev1.ContainerStatus{State: running(0)}), true},
+		"one starts":              {notReady(corev1.ContainerStatus{}), false},
+		"one fails":               {notReady(corev1.ContainerStatus{State: terminated(1, "Error")}), false},
+		"one prepares the others": {withInit(nil, corev1.ContainerStatus{State: running(0)}), false},
+		"none is known":           {&corev1.Pod{}, false},
+	} {
+		if got := podstate.AllRun(tt.pod); got != tt.want {
+			t.Errorf("%s: AllRun = %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
 func TestWhyInitContainer(t *testing.T) {
 	t.Parallel()
 	always := new(corev1.ContainerRestartPolicyAlways)

@@ -787,6 +787,14 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod is adopted whose ordinal is above those of missing pods, and it is replaced.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\n" +
 			"image app:v2\nsettle\norphan 3\nannotate team=a\nresync\nreplicas 4", 1237},
+		// Two managers prepare a pod, and the clock of one is a second behind.
+		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nskew -1s\nmanagers 2\nsettle", 304},
+		// A pod of a quorum waits for others that no node takes.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\n" +
+			"run 30s\ncordon\npolicy InPlaceIfPossible\nstart 3\nimage app:quorum\nsettle", 1},
+		// The cache of a new manager does not show the current revision, so that no lost pod can come back at it.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\non-drain Replace\nsettle\n" +
+			"cordon-node a\nrestart\nimage app:v2\nimage app:v3\nsettle\nrewind 36\nreplicas 4\nimage app:v1\nsettle", 725591},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -51,6 +51,8 @@ func (n entries) see(e *apiserver.Entry, now time.Time) {
 		n.since[is.UID], n.at[is.UID] = e.At, e.At
 	case stateOf(was) != stateOf(is):
 		n.since[is.UID], n.at[is.UID] = now, e.At
+	case was.Annotations[v1beta1.LifecycleSinceAnnotation] != is.Annotations[v1beta1.LifecycleSinceAnnotation]:
+		n.since[is.UID] = now // another manager has another clock
 	}
 }
 

@@ -157,11 +157,11 @@ func (v proof) sawProven(name string) bool {
 	return last == name
 }
 
-// sawUnproven reports whether the manager's cache shows the current revision as one that was never complete. Another manager may have
-// noted meanwhile that it is, or the set is gone and has left it behind.
+// sawUnproven reports whether the manager's cache does not show the current revision, or shows it as one that was never complete.
+// Another manager may have noted meanwhile that it is, or the set is gone and has left it behind.
 func (v proof) sawUnproven() bool {
-	current, _ := v.view.Cached(v.world.revisionKey(v.set.Status.CurrentRevision)).(*appsv1.ControllerRevision)
-	return unproven(v.set, current)
+	current, shown := v.view.Cached(v.world.revisionKey(v.set.Status.CurrentRevision)).(*appsv1.ControllerRevision)
+	return !shown && v.set.Status.CurrentRevision != "" || unproven(v.set, current)
 }
 
 // unproven returns why the manager's cache does not show that a revision is proven.
