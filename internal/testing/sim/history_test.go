@@ -795,6 +795,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// The cache of a new manager does not show the current revision, so that no lost pod can come back at it.
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nhistory 0\non-drain Replace\nsettle\n" +
 			"cordon-node a\nrestart\nimage app:v2\nimage app:v3\nsettle\nrewind 36\nreplicas 4\nimage app:v1\nsettle", 725591},
+		// A pod is prepared for its deletion because its update was not proven, and serves again. Surge comes before it goes.
+		{"identity Ordinal\nsettle\npolicy InPlaceIfPossible\nhook preDelete 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nzone-down a\n" +
+			"settle\nmaxSurge 1%", 9405},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -158,17 +158,24 @@ func inOrder(v *verdict) string {
 	}
 }
 
-// comesInOrder returns which place in use below an ordinal has no available pod.
+// comesInOrder returns which place in use below an ordinal has no available pod, and none for which surge may come.
 func (v order) comesInOrder(number int) string {
 	for _, below := range v.inUse() {
 		if below >= number {
 			break
 		}
-		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
+		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && (v.isAvailable(pod) || v.awaitsSurge(pod)) }) == 0 {
 			return fmt.Sprintf("%d is not available", below)
 		}
 	}
 	return ""
+}
+
+// awaitsSurge reports whether surge is created, and a pod serves that is prepared for its deletion because it is not known which images
+// it runs.
+func (v order) awaitsSurge(pod *corev1.Pod) bool {
+	return v.createsPod() && isSurge(apiserver.MustBe[*corev1.Pod](v.New)) && v.prepared(pod) && pod.Annotations[inPlaceState] != "" &&
+		IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now)
 }
 
 func (v order) goesInOrder(pod *corev1.Pod) string {
