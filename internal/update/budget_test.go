@@ -46,3 +46,14 @@ func TestGuardCountsSurge(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedPodHoldsItsPlace has surge that does not become ready, beside a pod that has ended and is not deleted yet. The surge is not too
+// much: it does not come back at the current revision.
+func TestEndedPodHoldsItsPlace(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=3 mu=0 surge=3 v1>v2", "a:v1+ b:v1! c:v1+ x:v2, y:v2,")
+	p := update.Plan(snap, desired.Of(snap), action.Plan{})
+	if diff := cmp.Diff("hold web-c and 1 more: 2 unavailable at revision v2, no more are moved to it\n", p.String()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}

@@ -31,10 +31,12 @@ type guard struct {
 	StandIns int
 	// moreSurge is how many more surge pods may come at the update revision in addition; none if it is negative.
 	moreSurge int
+	// held is how many pods hold a place without being active.
+	held int
 }
 
 // GuardLimit returns how many pods at a revision may be unavailable once a number of others have moved to it, at least 1. Surge pods come
-// on top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
+// on top, because they are not needed for availability. pods is how many active pods stay or are created, surging how many of them are
 // marked as surge. A set without marks may have one surge pod fewer for each pod that has moved. If moves did not count that, a successor
 // without a place would come at the current revision, and be moved again.
 func (s *State) GuardLimit(snap *snapshot.Set, pods, surging, moved int) int {
@@ -42,7 +44,7 @@ func (s *State) GuardLimit(snap *snapshot.Set, pods, surging, moved int) int {
 	if !snap.GivesBack() {
 		surge = min(surge, s.due-moved)
 	}
-	return max(1, snap.Limits.MaxUnavailable+max(surging, min(surge, pods-snap.Limits.Replicas)))
+	return max(1, snap.Limits.MaxUnavailable+max(surging, min(surge, pods+s.held-snap.Limits.Replicas)))
 }
 
 // watch counts the pods that the guard counts.

@@ -19,6 +19,7 @@ import (
 // sets any pods above spec.replicas are the surge.
 func random(snap *snapshot.Set) *State {
 	s := comparison{snap: snap, pods: count(snap)}
+	s.held = s.pods.held
 	misplaced := s.excess()
 	named := s.countNamed()
 	s.due = misplaced + named
