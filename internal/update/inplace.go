@@ -79,7 +79,7 @@ func (v inPlaceSteps) settle(w *desired.State) {
 			continue
 		case r.Progress.Resize != "" && !isCandidate[r] && (r.Infeasible == "" || r.AskAgain):
 			v.resize(r)
-		case r.Progress.Passing && r.Gate.Passable(): // nobody may find the proof later
+		case r.Progress.Passing && r.Gate.Passable(): // the proof may not be there later
 			change := inplace.Change{Restarted: true, Resized: r.Progress.Resize == ""}
 			v.plan.Add(action.UpdateInPlace{Pod: r.Pod, Revision: r.Revision, Change: change})
 		}

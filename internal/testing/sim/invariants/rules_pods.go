@@ -164,7 +164,9 @@ func (v order) comesInOrder(number int) string {
 		if below >= number {
 			break
 		}
-		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && (v.isAvailable(pod) || v.awaitsSurge(pod)) }) == 0 {
+		if v.count(func(pod *corev1.Pod) bool {
+			return v.ordinalByName(pod) == below && (v.isAvailable(pod) || v.awaitsSurge(pod))
+		}) == 0 {
 			return fmt.Sprintf("%d is not available", below)
 		}
 	}
