@@ -81,6 +81,12 @@ func TestUpdateOrder(t *testing.T) {
 			scatter: []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "x"}, {Key: "rack", Value: "y"}},
 			want:    "5 3 4 2 1 0",
 		},
+		"a pod that shares none moves behind one that comes earlier": {
+			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
+			labels:  map[string]string{"0": "rack=x"},
+			scatter: []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "x"}},
+			want:    "5 4 0 3 2 1",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

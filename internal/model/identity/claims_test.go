@@ -40,6 +40,7 @@ func TestClaimID(t *testing.T) {
 		"data-web-web-0": {"0", true}, // of the second template; of the first it would be "web-0"
 		"data-db-0":      {"", false},
 		"logs-web-0":     {"", false},
+		"logs":           {"", false},
 	}
 	for name, want := range tests {
 		if id, ok := identity.ClaimID("web", templates, name); id != want.id || ok != want.ok {

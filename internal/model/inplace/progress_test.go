@@ -372,6 +372,11 @@ func TestDoneIgnoresUnknownContainers(t *testing.T) {
 	if done, waiting := done(pod(template(), "r1"), template(), s); !done {
 		t.Errorf("waiting for %q", waiting)
 	}
+	other := template()
+	other.Spec.Containers[0].Name = "none" // the template has one of the name, and the pod has not
+	if done, waiting := done(pod(template(), "r1"), other, s); !done {
+		t.Errorf("waiting for %q of the template", waiting)
+	}
 }
 
 func TestInfeasible(t *testing.T) {

@@ -215,6 +215,10 @@ func TestWhyInitContainer(t *testing.T) {
 			}),
 			want: "init container setup: CrashLoopBackOff: last exit code 0 (Completed)",
 		},
+		"sidecar crashes after it had started": {
+			pod:  withInit(always, corev1.ContainerStatus{State: terminated(3, "Error"), Started: new(true)}),
+			want: "init container setup: CrashLoopBackOff: last exit code 3 (Error)",
+		},
 		"sidecar crashes in a pod that never restarts": {
 			pod: change(withInit(always, corev1.ContainerStatus{State: terminated(3, "Error")}), func(p *corev1.Pod) {
 				p.Spec.RestartPolicy = corev1.RestartPolicyNever

@@ -73,6 +73,12 @@ func TestDecode(t *testing.T) {
 			},
 			wantError: "annotation apps.rollset.dev/collision-count is no number",
 		},
+		"a collision count that is too large": {
+			change: func(r *appsv1.ControllerRevision) {
+				r.Annotations = map[string]string{revision.CollisionAnnotation: "2147483648"}
+			},
+			wantError: "annotation apps.rollset.dev/collision-count is no number",
+		},
 		"no data": {
 			change:    func(r *appsv1.ControllerRevision) { r.Data.Raw = nil },
 			wantError: "data is not JSON",
