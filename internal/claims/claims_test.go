@@ -85,6 +85,9 @@ func plan(snap *snapshot.Set) string {
 		if d, ok := a.(action.DeleteClaim); ok && d.Claim.Name != identity.ClaimName(snap.Name, "data", d.ID) {
 			return "claim " + d.Claim.Name + " is taken for one of identity " + d.ID
 		}
+		if c, ok := a.(action.CreateClaims); ok && c.Revision == "" {
+			return "nothing says from which templates claims of " + c.ID + " are created"
+		}
 	}
 	return strings.TrimSuffix(p.String(), "\n")
 }

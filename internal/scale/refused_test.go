@@ -103,3 +103,15 @@ func TestUnansweredDeleteInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedCreate creates no pod while the API server has just refused all, or that one.
+func TestRefusedCreate(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]attempt.Key{"any": attempt.AnyCreate(), "this one": {Verb: attempt.Creating, Object: "1"}, "another": {Verb: attempt.Creating, Object: "2"}} {
+		snap := snapshottest.Parse("ordinal R=2 v1", "0:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "exceeded quota", Retry: time.Minute}}
+		if p := scale.Up(snap, desired.Of(snap), action.Plan{}); (len(p.Actions) > 0) != (name == "another") {
+			t.Errorf("%s: plan:\n%s", name, p.String())
+		}
+	}
+}

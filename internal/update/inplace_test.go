@@ -420,6 +420,16 @@ func TestPlanUnproven(t *testing.T) {
 	}
 }
 
+// TestSurgeForRecreation makes surge for pods that can only be recreated, unless the policy forbids that.
+func TestSurgeForRecreation(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]int{"InPlaceIfPossible": 1, "InPlaceOnly": 0} {
+		if got := len(desired.Of(observe(policy, "random R=3 mu=0 surge=1 v1>env2", "a:v1+ b:v1+ c:v1+")).Places); got != want {
+			t.Errorf("%s: %d surge pods, want %d", policy, got, want)
+		}
+	}
+}
+
 // TestPlanPassingProof writes down that an update is done, of a pod that waits for the next one.
 func TestPlanPassingProof(t *testing.T) {
 	t.Parallel()

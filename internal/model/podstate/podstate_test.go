@@ -109,6 +109,7 @@ func TestReturning(t *testing.T) {
 		"another gate is not set":   {[]corev1.PodCondition{containers, notReady, turned(own, corev1.ConditionTrue, 6)}, false},
 		"a container is not ready":  {[]corev1.PodCondition{notReady, turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionTrue, 2)}, false},
 		"it is ready":               {[]corev1.PodCondition{containers, turned(corev1.PodReady, corev1.ConditionTrue, 7), turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionTrue, 2)}, false},
+		"it is ready for longer":    {[]corev1.PodCondition{containers, turned(corev1.PodReady, corev1.ConditionTrue, 5), turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionTrue, 2)}, false},
 		"its node says nothing":     {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -121,6 +121,12 @@ func TestWhyContainer(t *testing.T) {
 		"starts":          {pod: notReady(corev1.ContainerStatus{State: waiting("ContainerCreating", "")}), want: "container app: ContainerCreating"},
 		"no state at all": {pod: notReady(corev1.ContainerStatus{}), want: "container app has not started"},
 		"fails its probe": {pod: notReady(corev1.ContainerStatus{State: running(0)}), want: "container app is running but not ready"},
+		"fails in a pod that restarts after failures": {
+			pod: change(notReady(corev1.ContainerStatus{State: terminated(3, "Error")}), func(p *corev1.Pod) {
+				p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			}),
+			want: "container app: CrashLoopBackOff: last exit code 3 (Error)",
+		},
 		"a missing secret": {
 			pod:  notReady(corev1.ContainerStatus{State: waiting("CreateContainerConfigError", `secret "db" not found`)}),
 			want: `container app: CreateContainerConfigError: secret "db" not found`,
@@ -214,6 +220,12 @@ func TestWhyInitContainer(t *testing.T) {
 				p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			}),
 			want: "init container setup: CrashLoopBackOff: last exit code 0 (Completed)",
+		},
+		"fails in a pod that restarts nothing": {
+			pod: change(withInit(nil, corev1.ContainerStatus{State: terminated(3, "Error")}), func(p *corev1.Pod) {
+				p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			}),
+			want: "init container setup: exit code 3 (Error)",
 		},
 		"sidecar crashes after it had started": {
 			pod:  withInit(always, corev1.ContainerStatus{State: terminated(3, "Error"), Started: new(true)}),

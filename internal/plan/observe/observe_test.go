@@ -75,6 +75,18 @@ func TestOrphansUseTheirRevision(t *testing.T) {
 	}
 }
 
+// TestResolveFails resolves a spec with a selector that is none.
+func TestResolveFails(t *testing.T) {
+	t.Parallel()
+	spec := &v1beta1.RollSetSpec{}
+	spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{{
+		MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "none"}}},
+	}}}
+	if _, err := Resolve(spec); err == nil {
+		t.Error("a selector without an operator is accepted")
+	}
+}
+
 // TestPodsToComeUseTheirRevision keeps the revision of a pod that is gone and that a pause replaces at its own revision.
 func TestPodsToComeUseTheirRevision(t *testing.T) {
 	t.Parallel()
