@@ -115,3 +115,30 @@ func TestRefusedCreate(t *testing.T) {
 		}
 	}
 }
+
+// TestUnansweredDeleteOfSurge deletes a pod whose ordinal is out of range beside surge that may be deleted already: surge is no member.
+func TestUnansweredDeleteOfSurge(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 start=1 v1>v2", "0:v1+ 1:v1+ 3:v2+*")
+	snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[2].Pod): {Message: "no answer", Unsettled: true}}
+	p := scale.Down(snap, desired.Of(snap))
+	if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// TestUnprovenPodsKeepNoneBack creates a pod above one that serves, although it is not known which images it runs.
+func TestUnprovenPodsKeepNoneBack(t *testing.T) {
+	t.Parallel()
+	for unproven, want := range map[string]string{
+		"":         "hold web-1: podManagementPolicy OrderedReady: web-0 is not available: not started yet on node node-0",
+		"no proof": "create 1 at v1 (missing)",
+	} {
+		snap := snapshottest.Parse("ordered R=2 v1", "0:v1r")
+		snap.Replicas[0].Unproven = unproven
+		p := scale.Up(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("unproven %q: plan (-want +got):\n%s", unproven, diff)
+		}
+	}
+}
