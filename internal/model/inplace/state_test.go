@@ -138,3 +138,16 @@ func patchOf(t *testing.T, p *corev1.Pod) (patch map[string]any, state inplace.S
 	}
 	return patch, state
 }
+
+// TestBackToTheImageBefore takes an update in place back before the container has restarted. The container that runs the image is no reason
+// to doubt it.
+func TestBackToTheImageBefore(t *testing.T) {
+	t.Parallel()
+	p := pod(template(), "r1")
+	report{observed: 1, image: "docker.io/library/web:v1", imageID: "sha256:1", containerID: "containerd://1"}.write(p)
+	p = update(t, p, inplace.Change{Images: map[string]string{"web": "web:v2"}}, "r2")
+	p = update(t, p, inplace.Change{Images: map[string]string{"web": "web:v1"}}, "r1")
+	if s, err := inplace.StateOf(p); err != nil || s.Containers["web"].Alike || s.Containers["web"].ID == "" {
+		t.Errorf("state %+v, %v; want the container before, without a doubt", s.Containers, err)
+	}
+}
