@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -75,15 +76,23 @@ func TestOrphansUseTheirRevision(t *testing.T) {
 	}
 }
 
-// TestResolveFails resolves a spec with a selector that is none.
+// TestResolveFails resolves specs that cannot be understood.
 func TestResolveFails(t *testing.T) {
 	t.Parallel()
-	spec := &v1beta1.RollSetSpec{}
-	spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{{
-		MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "none"}}},
-	}}}
-	if _, err := Resolve(spec); err == nil {
-		t.Error("a selector without an operator is accepted")
+	for name, edit := range map[string]func(*v1beta1.RollSetSpec){
+		"fewer than no replicas": func(spec *v1beta1.RollSetSpec) { spec.Replicas = new(int32(-1)) },
+		"a selector without an operator": func(spec *v1beta1.RollSetSpec) {
+			spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{{
+				MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "none"}}},
+			}}}
+		},
+		"an ordinal that is none": func(spec *v1beta1.RollSetSpec) { spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("none")} },
+	} {
+		spec := &v1beta1.RollSetSpec{}
+		edit(spec)
+		if _, err := Resolve(spec); err == nil {
+			t.Errorf("%s: no error", name)
+		}
 	}
 }
 
