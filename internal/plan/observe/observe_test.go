@@ -86,7 +86,9 @@ func TestResolveFails(t *testing.T) {
 				MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "none"}}},
 			}}}
 		},
-		"an ordinal that is none": func(spec *v1beta1.RollSetSpec) { spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("none")} },
+		"an ordinal that is none": func(spec *v1beta1.RollSetSpec) {
+			spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("none")}
+		},
 	} {
 		spec := &v1beta1.RollSetSpec{}
 		edit(spec)
