@@ -313,3 +313,12 @@ func TestDyingClaimsDoNotComeBack(t *testing.T) {
 		})
 	}
 }
+
+// TestGuardLimitCountsPlaces has two surge pods beside a pod that has ended and holds its place.
+func TestGuardLimitCountsPlaces(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=3 mu=0 surge=3 v1>v2", "a:v1+ b:v1! c:v1+ x:v2, y:v2,")
+	if got := desired.Of(snap).GuardLimit(snap, snap.Active(), 0, 0); got != 2 {
+		t.Errorf("the guard allows %d unavailable pods, want 2", got)
+	}
+}
