@@ -24,8 +24,8 @@ const (
 	// use stays, and loses the label.
 	SurgeLabel = "apps.rollset.dev/surge"
 
-	// LeftLabel, with the value "true", marks the claims in a set with random names that a scale-down left behind, or whose
-	// pod another one replaced that does not use them. Only new pods use them, because a pod that comes back has its own claims.
+	// LeftLabel, with the value "true", marks the claims in a set with random names that no pod is to come back to: a scale-down
+	// left them, or another pod took the place of theirs. Only new pods use them, because a pod that comes back has its own claims.
 	LeftLabel = "apps.rollset.dev/left"
 
 	// SpecifiedDeleteLabel, with any value but "false", marks a pod that a user wants deleted first, or replaced.

@@ -157,7 +157,7 @@ func (v *view) catchUp(ctx context.Context, live client.Reader, store *expectati
 		return 0, err
 	}
 	store.Looked(v.Set.UID)
-	for gone := range known { // or another's now
+	for gone := range known { // or they are no pods of the set now
 		wait = lookAgain
 		store.UnsettledDelete(v.Set.UID, gone)
 	}

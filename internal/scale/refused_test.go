@@ -78,13 +78,19 @@ func TestMembersThatStart(t *testing.T) {
 	}
 }
 
-// TestBrokenSurgeIsNoMember deletes a pod whose ordinal is out of range beside surge that is not available.
-func TestBrokenSurgeIsNoMember(t *testing.T) {
+// TestSurgeIsNoMember deletes a pod whose ordinal is out of range beside surge that is not available, or that may be deleted already.
+func TestSurgeIsNoMember(t *testing.T) {
 	t.Parallel()
-	snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 start=1 v1>v2", "0:v1+ 1:v1+ 3:v2.*")
-	p := scale.Down(snap, desired.Of(snap))
-	if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
+	for _, surge := range []string{"3:v2.*", "3:v2+*"} {
+		snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 start=1 v1>v2", "0:v1+ 1:v1+ "+surge)
+		surges := &snap.Replicas[2]
+		if surges.Available {
+			snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, surges.Pod): {Message: "no answer", Unsettled: true}}
+		}
+		p := scale.Down(snap, desired.Of(snap))
+		if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", surge, diff)
+		}
 	}
 }
 
@@ -113,17 +119,6 @@ func TestRefusedCreate(t *testing.T) {
 		if p := scale.Up(snap, desired.Of(snap), action.Plan{}); (len(p.Actions) > 0) != (name == "another") {
 			t.Errorf("%s: plan:\n%s", name, p.String())
 		}
-	}
-}
-
-// TestUnansweredDeleteOfSurge deletes a pod whose ordinal is out of range beside surge that may be deleted already: surge is no member.
-func TestUnansweredDeleteOfSurge(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 start=1 v1>v2", "0:v1+ 1:v1+ 3:v2+*")
-	snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[2].Pod): {Message: "no answer", Unsettled: true}}
-	p := scale.Down(snap, desired.Of(snap))
-	if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 

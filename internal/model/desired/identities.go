@@ -46,7 +46,7 @@ func identities(snap *snapshot.Set, missing, surge int) []string {
 		}
 		taken[snap.Replicas[i].ID] = true
 	}
-	back := Returning(snap)
+	back := returning(snap)
 	members := slices.Clone(back[:min(len(back), missing)])
 	members = append(members, left[:min(len(left), missing-len(members))]...)
 	fresh := identity.NewSequence(snap.UID).Next(snap.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
@@ -54,9 +54,9 @@ func identities(snap *snapshot.Set, missing, surge int) []string {
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])
 }
 
-// Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
+// returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
 // which they do. The oldest come first: the others may be ones for which no pod was ever made.
-func Returning(snap *snapshot.Set) []string {
+func returning(snap *snapshot.Set) []string {
 	var back []*snapshot.Replica
 	for r := range snap.Unsteady() {
 		if _, blocked := snap.Blocked[r.ID]; r.Pod != nil || r.Surge || blocked {

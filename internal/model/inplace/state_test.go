@@ -139,8 +139,8 @@ func patchOf(t *testing.T, p *corev1.Pod) (patch map[string]any, state inplace.S
 	return patch, state
 }
 
-// TestBackToTheImageBefore takes an update in place back before the container has restarted. The container that runs the image is no reason
-// to doubt it.
+// TestBackToTheImageBefore reverts an update in place before the container has restarted. The container ran the image before the update,
+// so the state does not note that it seems to.
 func TestBackToTheImageBefore(t *testing.T) {
 	t.Parallel()
 	p := pod(template(), "r1")
@@ -148,6 +148,6 @@ func TestBackToTheImageBefore(t *testing.T) {
 	p = update(t, p, inplace.Change{Images: map[string]string{"web": "web:v2"}}, "r2")
 	p = update(t, p, inplace.Change{Images: map[string]string{"web": "web:v1"}}, "r1")
 	if s, err := inplace.StateOf(p); err != nil || s.Containers["web"].Alike || s.Containers["web"].ID == "" {
-		t.Errorf("state %+v, %v; want the container before, without a doubt", s.Containers, err)
+		t.Errorf("state %+v, %v; want the container before the update, not Alike", s.Containers, err)
 	}
 }
