@@ -62,6 +62,10 @@ func TestPreflight(t *testing.T) {
 			config: "random R=3 v2", state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{},
 			want: "preflight v2\nhold web-a: " + unclear,
 		},
+		"nor what it would make of one of known origin, which differs": {
+			config: "random R=3 v2", state: "a:v1+ b:v2+ c:v2+", answer: &snapshot.Preflight{},
+			want: "delete web-a (recreate at v2)",
+		},
 		"nor what it would make of a pod that a new template replaces": {
 			state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{Retry: time.Minute},
 			want: "delete web-a (recreate at v2)",

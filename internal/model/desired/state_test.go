@@ -122,6 +122,9 @@ func TestOf(t *testing.T) {
 		"random: surge that a hook has prepared goes while as many pods are available as an update leaves": {
 			"random R=3 mu=1 claims hooked v2", "a:v2+$ b:v2+$ c:v2.$ d:v2+^$*", "d goes",
 		},
+		"random: surge that a hook has prepared goes before surge that broke": {
+			"random R=3 mu=0 surge=1 claims hooked v1>v2", "a:v1+$ b:v1+$ c:v1+$ d:v2+^$* e:v2.$*", "a>v2, b>v2, c>v2, d goes, 3 too many at v1",
+		},
 		"random: it serves again if fewer are":          {"random R=3 mu=1 claims hooked v2", "a:v2+$ b:v2.$ c:v2.$ d:v2+^$*", ""},
 		"random: strays move to where pods are lacking": {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
 		"random: a stray moves to the revision that mounts its claims": {
@@ -320,5 +323,17 @@ func TestGuardLimitCountsPlaces(t *testing.T) {
 	snap := snapshottest.Parse("random R=3 mu=0 surge=3 v1>v2", "a:v1+ b:v1! c:v1+ x:v2, y:v2,")
 	if got := desired.Of(snap).GuardLimit(snap, snap.Active(), 0, 0); got != 2 {
 		t.Errorf("the guard allows %d unavailable pods, want 2", got)
+	}
+}
+
+// TestEmptiedPlace lacks a pod beside one whose successor comes at the update revision. The lost one comes there too if a move has taken it.
+func TestEmptiedPlace(t *testing.T) {
+	t.Parallel()
+	for revision, want := range map[string]string{"v1": "+new:v1, a>v2, 1 too many at v1", "v2": "+new:v2, a>v2, 1 too many at v1"} {
+		snap := snapshottest.Parse("random R=4 mu=1 claims v1>v2", "a:v1+$ b:v2+$ c:v2x$ d:-")
+		snap.Replacing = map[string]string{"d": revision}
+		if got := line(desired.Of(snap)); got != want {
+			t.Errorf("taken for %s: got %s, want %s", revision, got, want)
+		}
 	}
 }

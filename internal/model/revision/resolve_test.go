@@ -278,6 +278,24 @@ func TestDefaultOfTheAPI(t *testing.T) {
 	}
 }
 
+// TestManyDefaults keeps the last 20 contents that defaults made.
+func TestManyDefaults(t *testing.T) {
+	t.Parallel()
+	w := rolledOut(t, 1)
+	for i := range 22 {
+		w.set.Spec.Template.Spec.Hostname = strings.Repeat("x", i+1)
+		w.settle(t)
+	}
+	equal := strings.Split(w.named("app:v1").Annotations[revision.EqualAnnotation], ",")
+	if len(equal) != 20 {
+		t.Errorf("%d contents are noted, want 20: %v", len(equal), equal)
+	}
+	w.scale(5)
+	if r := w.settle(t); r.Update.Number != 1 {
+		t.Error("the last content is not noted")
+	}
+}
+
 // What was completed last is found without a status.
 func TestLostStatus(t *testing.T) {
 	t.Parallel()
@@ -455,16 +473,16 @@ func TestCurrentRevision(t *testing.T) {
 			event: func(*world) {}, wantTemplate: true,
 		},
 		"is lost": {
-			event: func(w *world) { delete(w.revisions, w.named("app:v1").Name) },
+			event: func(w *world) { delete(w.revisions, w.named("app:v2").Name) },
 		},
 		"was tampered with": {
-			event: func(w *world) { w.tamper("app:v1", "evil") },
+			event: func(w *world) { w.tamper("app:v2", "evil") },
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := rolledOut(t, 2)
+			w := rolledOut(t, 3)
 			current := w.set.Status.CurrentRevision
 			tc.event(w)
 			r := w.settle(t)

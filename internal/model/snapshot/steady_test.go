@@ -85,6 +85,19 @@ func TestNotSteady(t *testing.T) {
 	}
 }
 
+// TestCountSteadyWithoutAList counts the replicas of a snapshot that another program made.
+func TestCountSteadyWithoutAList(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=3 v1>v2", "a:v1+ b:v2+ c:v2+")
+	snap.Replicas[0].Steady, snap.Replicas[1].Steady = true, true
+	if got, want := snap.CountSteady(), map[string]int{"v1": 1, "v2": 1}; !maps.Equal(got, want) {
+		t.Errorf("steady: %v, want %v", got, want)
+	}
+	if got := ids(snap); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("others: %v, want c", got)
+	}
+}
+
 // ids returns the identities that are not steady.
 func ids(snap *snapshot.Set) (all []string) {
 	for r := range snap.Unsteady() {

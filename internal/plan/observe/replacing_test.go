@@ -62,6 +62,7 @@ func TestPlannedMoves(t *testing.T) {
 	memory.Planned(&action.Plan{Actions: []action.Action{action.Delete{Pod: moved, Cause: action.Move, To: "web-2"}}})
 	look("when both are gone", map[string]string{"0": "web-2"}, 0)
 	look("when one is back", nil, 0, pod("web-0", "2"))
+	memory.Planned(&action.Plan{Actions: []action.Action{action.Delete{Pod: pod("web-9", "9"), Cause: action.Move, To: "web-2"}}})
 	look("when it is lost", nil, 0)
 	memory = &Memory{}
 	set.Status.ObservedGeneration, set.Status.ReachedReplicas = 1, 2
