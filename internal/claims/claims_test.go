@@ -426,8 +426,12 @@ func TestGrow(t *testing.T) {
 			if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.message, claims.Status(snap)[0].Message); diff != "" {
+			status := claims.Status(snap)[0]
+			if diff := cmp.Diff(tt.message, status.Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
+			}
+			if status.Name != "data" {
+				t.Errorf("the status is of %q", status.Name)
 			}
 		})
 	}

@@ -110,6 +110,36 @@ func TestUnansweredDeleteInOrder(t *testing.T) {
 	}
 }
 
+// TestUnansweredDeleteElsewhere creates a pod below one that may be deleted already, and one above a surplus pod that may be.
+func TestUnansweredDeleteElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		config, state, want string
+		unanswered          int
+	}{
+		{"ordered R=3 v1", "0:v1+ 2:v1+", "create 1 at v1 (missing)", 1},
+		{"ordered R=2 start=1 v1", "0:v1+ 1:v1+", "create 2 at v1 (missing)", 0},
+	} {
+		snap := snapshottest.Parse(tt.config, tt.state)
+		k := attempt.OfPod(attempt.Deleting, snap.Replicas[tt.unanswered].Pod)
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: true}}
+		p := scale.Up(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(tt.want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", tt.state, diff)
+		}
+	}
+}
+
+// TestNothingIsWaitedFor plans surge beside a pod that starts. Nothing goes that would wait for it.
+func TestNothingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=3 mu=1 surge=1 v1>v2", "0:v1+ 1:v1+ 2:v1.")
+	p := scale.Up(snap, desired.Of(snap), action.Plan{})
+	if diff := cmp.Diff("create 3 at v2 (surge for update)", strings.TrimSpace(p.String())); diff != "" || p.RequeueAfter != 0 {
+		t.Errorf("looks again after %s; plan (-want +got):\n%s", p.RequeueAfter, diff)
+	}
+}
+
 // TestRefusedCreate creates no pod while the API server has just refused all, or that one.
 func TestRefusedCreate(t *testing.T) {
 	t.Parallel()

@@ -57,3 +57,13 @@ func TestEndedPodHoldsItsPlace(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestGuardCountsTheLowestInOrder has the claims of a lost pod below one that is on its way to the update revision.
+func TestGuardCountsTheLowestInOrder(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordered R=4 mu=1 claims v1>v2", "0:- 1:v2x$ 2:v1,$ 3:v2+$")
+	p := update.Plan(snap, desired.Of(snap), action.Plan{})
+	if diff := cmp.Diff("hold web-2: 1 unavailable at revision v2, no more are moved to it\n", p.String()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}

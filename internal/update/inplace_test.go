@@ -15,6 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -502,5 +503,33 @@ func TestPlanLeaves(t *testing.T) {
 			}
 			checkPlan(t, snap, tt.want)
 		})
+	}
+}
+
+// TestQuotaOfResizes moves no pod that gets other resources while a quota refuses them, and any other pod.
+func TestQuotaOfResizes(t *testing.T) {
+	t.Parallel()
+	for update, want := range map[string]string{
+		"cpu2": "hold web-0: exceeded quota",
+		"v2":   "close gate of web-0 (update in place to v2)",
+		"env2": "delete web-0 (recreate at env2: spec.containers[app].env: added)",
+	} {
+		snap := observe("InPlaceIfPossible", "ordinal R=1 mu=1 v1>"+update, "0:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.Any(attempt.Resizing): {Message: "exceeded quota", Retry: time.Minute}}
+		checkPlan(t, snap, []string{want})
+	}
+}
+
+// TestStrayBesideAHook has a stray that has been broken for long, while a pod takes the place that it could have at the update revision.
+// The stray goes back unless that pod waits for a hook, however long.
+func TestStrayBesideAHook(t *testing.T) {
+	t.Parallel()
+	for restarting, want := range map[bool][]string{
+		true:  {"update web-1 in place to v1 (images of app)", "hold web-0: 1 unavailable at revision v3, no more are moved to it"},
+		false: {"open gate of web-2 (up to date with v3)", "hold web-1 and 1 more: 1 unavailable at revision v3, no more are moved to it"},
+	} {
+		snap := observe("InPlaceIfPossible", "ordinal R=3 mu=1 v1>v3", "0:v1+ 1:v2, 2:v3~")
+		snap.Replicas[2].Restarting, snap.Replicas[2].Waited = restarting, time.Hour
+		checkPlan(t, snap, want)
 	}
 }

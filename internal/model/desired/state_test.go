@@ -337,3 +337,15 @@ func TestEmptiedPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestStandInsYield has strays that stand in for members until the guard yields.
+func TestStandInsYield(t *testing.T) {
+	t.Parallel()
+	for ago, want := range map[time.Duration]int{0: 1, time.Hour: 0} {
+		snap := snapshottest.Parse("random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,")
+		snap.NoneSince = snap.Now.Add(-ago)
+		if got := desired.StandIns(snap); got != want {
+			t.Errorf("no pod is available since %s: %d stand in, want %d", ago, got, want)
+		}
+	}
+}

@@ -251,6 +251,18 @@ func TestIssued(t *testing.T) {
 	}
 }
 
+// TestIssuedUpToHalf has ids all along the sequence. Those in its second half are behind the count.
+func TestIssuedUpToHalf(t *testing.T) {
+	t.Parallel()
+	places, last := []int{identity.IDs / 2}, 0
+	for ; last < identity.IDs/2; last += 2048 {
+		places = append(places, last)
+	}
+	if got, want := identity.Issued(0, slices.Values(places)), last-2048+1; got != want {
+		t.Errorf("Issued() = %d, want %d", got, want)
+	}
+}
+
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -403,6 +403,16 @@ func TestDiffCannot(t *testing.T) {
 			},
 			want: "spec.containers[web].resources: the QoS class would change from Burstable to Guaranteed",
 		},
+		"from Burstable to Guaranteed with no resources of the pod": {
+			before: func(t *corev1.PodTemplateSpec) {
+				onlyWeb(t).Resources = requirements("cpu=1 memory=1Gi", "cpu=2 memory=2Gi")
+				t.Spec.Resources = &corev1.ResourceRequirements{}
+			},
+			edit: func(t *corev1.PodTemplateSpec) {
+				web(t).Resources = requirements("cpu=2 memory=2Gi", "cpu=2 memory=2Gi")
+			},
+			want: "spec.containers[web].resources: the QoS class would change from Burstable to Guaranteed",
+		},
 		"from a limit of one resource to Guaranteed": {
 			before: func(t *corev1.PodTemplateSpec) { onlyWeb(t).Resources = requirements("", "memory=1Gi") },
 			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("", "cpu=1 memory=1Gi") },

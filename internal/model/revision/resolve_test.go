@@ -529,6 +529,22 @@ func TestNeverProvenAgain(t *testing.T) {
 	}
 }
 
+// TestProvenWithOneNumber always finds the same of two revisions that were proven with one number.
+func TestProvenWithOneNumber(t *testing.T) {
+	t.Parallel()
+	w := rolledOut(t, 4)
+	w.set.Status.CurrentRevision = ""
+	names := []string{w.named("app:v1").Name, w.named("app:v2").Name, w.named("app:v3").Name}
+	for _, name := range names {
+		w.revisions[name].Annotations[revision.CompletedAnnotation] = "7"
+	}
+	for range 20 {
+		if r := w.resolve(t); r.Current.Name != slices.Min(names) {
+			t.Fatalf("current is %s, want the first of %v", r.Current.Name, names)
+		}
+	}
+}
+
 // TestLostProof loses the object of the current revision. If pods serve at it, the new object is not noted as one that was never proven.
 func TestLostProof(t *testing.T) {
 	t.Parallel()
@@ -631,6 +647,20 @@ func TestNameOfARevisionTaken(t *testing.T) {
 	w.scale(3)
 	if again := w.settle(t); again.Update.Name != r.Update.Name || collisions(again) != 3 {
 		t.Errorf("update went from %s to %s, count is %d", r.Update.Name, again.Update.Name, collisions(again))
+	}
+}
+
+// TestNameOfALostRevision returns to the content of the current revision, whose object is lost. Its pods carry the name that it had before
+// other contents collided.
+func TestNameOfALostRevision(t *testing.T) {
+	t.Parallel()
+	w := rolledOut(t, 2)
+	w.set.Status.CollisionCount = new(int32(3))
+	lost := w.named("app:v1").Name
+	delete(w.revisions, lost)
+	w.image("app:v1")
+	if r := w.resolve(t); r.Create == nil || r.Create.Name != lost || r.Update.Name != lost {
+		t.Errorf("create %v, want %s", r.Create, lost)
 	}
 }
 

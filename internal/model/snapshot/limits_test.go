@@ -4,6 +4,7 @@
 package snapshot_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,20 @@ func TestResolveLimits(t *testing.T) {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestResolveLimitsRefuses(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"many": `"many" is neither a number nor a percentage such as "20%"`,
+		"-1":   "-1 is negative",
+	} {
+		for name, spec := range map[string]*v1beta1.RollSetSpec{"partition": spec(3, value, "1", ""), "unavailable": spec(3, "", value, ""), "surge": spec(3, "", "1", value)} {
+			if _, err := snapshot.ResolveLimits(spec); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s %s: error is %v", name, value, err)
+			}
+		}
 	}
 }
 

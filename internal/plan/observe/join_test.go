@@ -93,6 +93,21 @@ func TestClaimsOfNoIdentity(t *testing.T) {
 	}
 }
 
+// TestClaimOfALostTemplate joins a claim that has the labels of its pod, and whose template is gone.
+func TestClaimOfALostTemplate(t *testing.T) {
+	t.Parallel()
+	for identity, key := range map[v1beta1.PodIdentity]string{v1beta1.OrdinalIdentity: v1beta1.PodIndexLabel, v1beta1.RandomIdentity: v1beta1.InstanceIDLabel} {
+		id := map[v1beta1.PodIdentity]string{v1beta1.OrdinalIdentity: "7", v1beta1.RandomIdentity: "bbbbb"}[identity]
+		set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		set.Spec.PodIdentity = identity
+		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "old-web-" + id, Labels: map[string]string{v1beta1.SetLabel: "web", key: id}}}
+		all := (&Memory{}).Join(&snapshot.Objects{Set: set, Selector: labels.Everything(), Claims: []corev1.PersistentVolumeClaim{claim}})
+		if len(all) != 1 || all[0].ID != id || len(all[0].Claims) != 1 {
+			t.Errorf("%s: replicas = %v, want %s with its claim", identity, all, id)
+		}
+	}
+}
+
 // TestVacated loses a pod. Its failure domain is known until the set divides its pods by another label.
 func TestVacated(t *testing.T) {
 	t.Parallel()
