@@ -56,6 +56,9 @@ func TestDomains(t *testing.T) {
 		"a pod that is scaled down holds none": {
 			config: "ordinal R=2 mu=1 soak=0 v1>v2", state: "a/0:v1+ a/1:v1+ b/2:v1x", want: "delete 1",
 		},
+		"one whose last pod cannot be deleted holds none": {
+			config: "ordinal R=4 mu=1 soak=0 v1>v2", state: "a/0:v1+ b/1:v1+ a/2:v2+ b/3:v1+", refused: "0", want: "delete 3",
+		},
 		"the one that has come furthest comes first": {
 			config: "ordinal R=7 mu=1 soak=0 v1>v2", state: "a/0:v1+ a/1:v1+ a/2:v2+ b/3:v1+ b/4:v2+ b/5:v2+ b/6:v2+",
 			want: "delete 3, 1: zone a waits for zone b; zone b: 3 of 4 pods moved, zone a: 1 of 3 pods moved",

@@ -84,6 +84,16 @@ func TestHoldsOfOneKind(t *testing.T) {
 	}
 }
 
+// TestMoves tells moves from deletions for other reasons.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	for want, a := range map[bool]action.Action{true: action.Delete{Cause: action.Move}, false: action.Delete{}} {
+		if p := (action.Plan{Actions: []action.Action{action.Preflight{}, a}}); p.Moves() != want {
+			t.Errorf("%v: moves %t", a, p.Moves())
+		}
+	}
+}
+
 func TestSooner(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ a, b, want time.Duration }{

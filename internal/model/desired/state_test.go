@@ -86,7 +86,11 @@ func TestOf(t *testing.T) {
 		"ordinals: surge serves while a member moves":          {"ordinal R=2 mu=0 surge=1 v1>v2", "0:v1+ 1:v2. 2:v2+*", "0>v2, 1 too many at v1"},
 		"ordinals: it goes, the highest first, when none does": {"ordinal R=2 mu=0 surge=2 v1>v2", "0:v2+ 1:v2+ 2:v2+* 3:v2+*", "3 goes, 2 goes"},
 		"ordinals: it goes when a scale-down leaves it out":    {"ordinal R=1 mu=0 surge=1 v1>v2", "0:v1+ 1:v1+ 2:v2+*", "0>v2, 2 goes, 1 goes, 1 too many at v1"},
-		"ordinals: no surge without a rollout":                 {"ordinal R=2 mu=0 surge=1 v1", "0:v1+ 1:v1+", ""},
+		"ordinals: surge in a pause is of the revision of a pod that a user named": {
+			"ordinal R=2 mu=0 surge=1 paused v1>v2", "0:v1+ 1:v2+@", "+2:v2*, 1>v2@",
+		},
+		"ordinals: no more than there are ordinals": {"ordinal R=3 start=2147483646 v1", "", "+2147483646:v1, +2147483647:v1, 3 missing"},
+		"ordinals: no surge without a rollout":      {"ordinal R=2 mu=0 surge=1 v1", "0:v1+ 1:v1+", ""},
 
 		"random: nothing differs": {"random R=2 v1", "a:v1+ b:v1+", ""},
 		"random: while none works a lost pod comes at the current revision": {"random R=2 mu=0 surge=1 v1>v2", "a:v1+", "+new:v1, +new:v2*, a>v2, 1 too many at v1"},
@@ -153,6 +157,9 @@ func TestOf(t *testing.T) {
 			"random R=2 ondelete v1>v2", "a:v1+@ b:v1+", "a>v2@",
 		},
 		"random: nothing moves in a pause": {"random R=2 paused v1>v2", "a:v1+ b:v1+", ""},
+		"random: each surge pod in a pause is of the revision of one that a user named": {
+			"random R=3 mu=0 surge=2 paused claims v1>v2", "a:v2+@$ b:v1+@$ c:v1+$", "+new:v2*, +new:v1*, a>v2@, b>v1@",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -347,5 +354,49 @@ func TestStandInsYield(t *testing.T) {
 		if got := desired.StandIns(snap); got != want {
 			t.Errorf("no pod is available since %s: %d stand in, want %d", ago, got, want)
 		}
+	}
+}
+
+// TestSendBack sends pods back in the order of their identities.
+func TestSendBack(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=3 v1>v2", "0:v2, 1:v1+ 2:v2,")
+	s := desired.Of(snap)
+	s.SendBack(snap, []*snapshot.Replica{&snap.Replicas[2], &snap.Replicas[0]})
+	if got, want := line(s), "0>v1, 1>v2, 2>v1, 1 too many at v1, 2 too many at v2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestStuckPodIsNotOnItsWay lacks a pod beside one that terminates for too long. Its successor does not count.
+func TestStuckPodIsNotOnItsWay(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"a:v1+$ b:v2+$ c:v2x$ d:-": "+new:v1, a>v2, 1 too many at v1",
+		"a:v1+$ b:v2+$ c:v2X$ d:-": "+new:v2, a>v2, 1 too many at v1",
+	} {
+		if got := line(desired.Of(snapshottest.Parse("random R=4 mu=1 claims v1>v2", state))); got != want {
+			t.Errorf("%s: got %s, want %s", state, got, want)
+		}
+	}
+}
+
+// TestStandIns counts pods that may stand in for members, and none that a user named.
+func TestStandIns(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]int{"a:v2. b:v2. c:v1+ d:v1+": 1, "a:v2.@ b:v2. c:v1+ d:v1+": 0} {
+		if got := desired.StandIns(snapshottest.Parse("random R=3 mu=1 surge=1 v1>v2", state)); got != want {
+			t.Errorf("%s: %d stand in, want %d", state, got, want)
+		}
+	}
+}
+
+// TestSurgeReplacesNone makes surge in a pause at the revision of the pod that a user named, and not at that of a lost one.
+func TestSurgeReplacesNone(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=2 surge=1 mu=0 paused v1>v2", "a:v1+@ b:v1+")
+	snap.Replacing = map[string]string{"x": "v2"}
+	if got, want := line(desired.Of(snap)), "+new:v1*, a>v1@"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -524,3 +524,17 @@ func TestDiffWithoutTemplate(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeInWords describes changes. One that writes no content is only the proof of an earlier one.
+func TestChangeInWords(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]inplace.Change{
+		"images of a, b; resources of c": {Images: map[string]string{"b": "y", "a": "x"}, Resources: map[string]corev1.ResourceRequirements{"c": {}}},
+		"its update is done":             {Restarted: true},
+		"metadata":                       {Restarted: true, Labels: inplace.Keys{Set: map[string]string{"a": "b"}, Removed: []string{"c"}}},
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@
 package inplace_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -170,6 +171,26 @@ func TestSightingOfEarlier(t *testing.T) {
 		if got := inplace.Of(p, nil, s, seen); got.Restart == "" {
 			t.Errorf("seen %s: the container of v2 counts as that of v3", name)
 		}
+	}
+}
+
+// TestSightingOfAnother checks that a sighting of one container proves nothing about another, whose state has no generation.
+func TestSightingOfAnother(t *testing.T) {
+	t.Parallel()
+	before := report{observed: 1, image: "x", imageID: "web@sha256:1", containerID: "c://1"}
+	p, s := changed(t, before, before, "web:v2", "")
+	web := s.Containers["web"]
+	s.Generation, web.Generation = 0, 0
+	s.Containers = map[string]inplace.Container{"web": web, "another": {Generation: 1}}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Annotations[inplace.StateAnnotation] = string(raw)
+	seen := inplace.Sighting{}.See(p)
+	report{2, "x", "web@sha256:1", "c://2", "", "", ""}.write(p)
+	if got := inplace.Of(p, nil, s, seen); seen.Empty() || got.Restart == "" {
+		t.Errorf("%+v: %+v", seen, got)
 	}
 }
 

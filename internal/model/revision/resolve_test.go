@@ -21,6 +21,7 @@ import (
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/revision"
+	model "rollset.dev/rollset/internal/model/snapshot"
 )
 
 func TestFirstRevision(t *testing.T) {
@@ -542,6 +543,20 @@ func TestProvenWithOneNumber(t *testing.T) {
 		if r := w.resolve(t); r.Current.Name != slices.Min(names) {
 			t.Fatalf("current is %s, want the first of %v", r.Current.Name, names)
 		}
+	}
+}
+
+// TestProvenServes does not ask whether the current revision served, when another template takes effect.
+func TestProvenServes(t *testing.T) {
+	t.Parallel()
+	w := rolledOut(t, 2)
+	w.complete()
+	w.image("app:v3")
+	in := w.input()
+	in.Served = func(map[string]model.Revision, string, string) (served, near bool) { return false, true }
+	r, err := revision.Resolve(in)
+	if err != nil || r.Near || r.Current.Name != w.named("app:v2").Name {
+		t.Errorf("near %t, current is %s, %v", r.Near, r.Current.Name, err)
 	}
 }
 

@@ -127,7 +127,10 @@ func TestVerdictOutlivesTheRevision(t *testing.T) {
 			"the set is scaled":               {change: func(w *world, _ *metav1.Condition) { w.scale(7) }, want: true},
 			"it was retried and failed again": {change: func(w *world, _ *metav1.Condition) { asked{w, t}.set(v1beta1.RetryAnnotation, "app:v2") }, want: true},
 			"the template is another":         {change: func(w *world, _ *metav1.Condition) { w.image("app:v3") }},
-			"it was not given up":             {change: func(_ *world, c *metav1.Condition) { c.Reason = v1beta1.ReasonRollingUpdate }},
+			"it was not given up when scaled to zero": {change: func(_ *world, c *metav1.Condition) {
+				c.Reason, c.Message = v1beta1.ReasonNoReplicas, "no pods are wanted"
+			}},
+			"it was not given up": {change: func(_ *world, c *metav1.Condition) { c.Reason = v1beta1.ReasonRollingUpdate }},
 			"another revision was given up": {change: func(w *world, _ *metav1.Condition) {
 				w.scale(7)
 				w.set.Status.UpdateRevision = w.named("app:v1").Name
@@ -159,6 +162,21 @@ func TestVerdictOutlivesTheRevision(t *testing.T) {
 					t.Errorf("rejected in the end: %t", r.Rejected)
 				}
 			})
+		}
+	}
+}
+
+func TestAborts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		abort, retry, revision string
+		want                   bool
+	}{
+		{"web-1", "", "web-1", true}, {"web-1", "web-1", "web-1", false}, {"web-1", "", "web-2", false}, {"", "web-1", "", false},
+	} {
+		set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AbortAnnotation: tt.abort, v1beta1.RetryAnnotation: tt.retry}}}
+		if got := revision.Aborts(set, tt.revision); got != tt.want {
+			t.Errorf("%+v: aborts %t", tt, got)
 		}
 	}
 }

@@ -58,6 +58,21 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+// TestDifferenceAsWritten compares a pod whose volumes stand in another order than those of the template.
+func TestDifferenceAsWritten(t *testing.T) {
+	t.Parallel()
+	volumes := []corev1.Volume{{Name: "b"}, {Name: "a"}}
+	snap := snapshottest.Parse("ordinal R=1 v1", "0:v1+")
+	snap.Update.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Volumes: volumes}}
+	snap.Replicas[0].Pod = &corev1.Pod{Spec: corev1.PodSpec{Volumes: slices.Clone(volumes)}}
+	for range 2 {
+		if got := snap.DifferenceAsWritten(&snap.Replicas[0], snap.Update); got != "" {
+			t.Errorf("the pod differs in %s", got)
+		}
+		slices.Reverse(snap.Replicas[0].Pod.Spec.Volumes)
+	}
+}
+
 // spread gives a pod selectors with the hash of its revision, as the API server writes them for matchLabelKeys.
 func spread(pod *corev1.Pod, revision string) {
 	keys := []string{"controller-revision-hash"}

@@ -1,0 +1,29 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+)
+
+// TestHome waits for a ready pod of another origin there until it is available, and where it is once it is updated in place.
+func TestHome(t *testing.T) {
+	t.Parallel()
+	for updating, want := range map[bool]string{false: "a", true: "b"} {
+		r := &snapshottest.Parse("ordinal R=1 soak=0 v1", "b/0:v1r").Replicas[0]
+		origin := snapshot.Origin{Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "a"}}
+		r.Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
+		r.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		r.Updating = updating
+		if home, known, counts := r.Home(snapshottest.Zone); home.Value != want || !known || !counts {
+			t.Errorf("updating %t: home is %v, %t, %t; want %s", updating, home, known, counts, want)
+		}
+	}
+}
