@@ -421,6 +421,33 @@ func TestPlanUnproven(t *testing.T) {
 	}
 }
 
+// TestUnprovenPodsCountUntilTheyMove has pods that may run other images, beside one that terminates: as many move as maxUnavailable leaves.
+func TestUnprovenPodsCountUntilTheyMove(t *testing.T) {
+	t.Parallel()
+	snap := observe("InPlaceIfPossible", "ordinal R=4 p=1 mu=2 env2>v2", "0:env2x 1:env2+ 2:env2+ 3:env2+")
+	for i := range snap.Replicas[1:] {
+		r := &snap.Replicas[1+i]
+		r.Available, r.Updating, r.Restarting, r.Unproven = false, true, true, "no proof"
+	}
+	checkPlan(t, snap, []string{
+		"delete web-3 (recreate at v2: spec.containers[app].env: removed)",
+		"hold web-2 and 3 more: maxUnavailable 2: 0 of 4 pods are available, web-1 and 3 more are not",
+	})
+}
+
+// TestPlanInfeasibleResize recreates a pod that serves with its old resources as any other pod that serves.
+func TestPlanInfeasibleResize(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"0:cpu2+ 1:cpu2x": "hold web-0: maxUnavailable 1: 1 of 2 pods are available, 1 missing",
+		"0:cpu2+ 1:cpu2+": "delete web-0 (recreate at cpu2: resize: no room)",
+	} {
+		snap := observe("InPlaceIfPossible", "ordinal R=2 mu=1 cpu2", state)
+		snap.Replicas[0].Infeasible = "no room"
+		checkPlan(t, snap, []string{want})
+	}
+}
+
 // TestSurgeForRecreation makes surge for pods that can only be recreated, unless the policy forbids that.
 func TestSurgeForRecreation(t *testing.T) {
 	t.Parallel()
