@@ -106,6 +106,10 @@ func TestOwners(t *testing.T) {
 			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: retain, whenScaled: retain,
 			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi")},
 		},
+		"other owners are none of ours": {
+			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", set, owner("Backup", "nightly", "uid-backup"))},
+		},
 		"claims that go with the set are the set's": {
 			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: retain,
 			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi")},

@@ -6,10 +6,14 @@ package plan_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
@@ -756,5 +760,20 @@ func TestNextNamed(t *testing.T) {
 	p := plan.Next(snap)
 	if diff := cmp.Diff("create a at v1 (missing)\n", p.String()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// TestNextWaitsForAdoption creates no pod for a place while it is not known whether one was adopted. A refusal holds nothing up.
+func TestNextWaitsForAdoption(t *testing.T) {
+	t.Parallel()
+	for unsettled, want := range map[bool]string{true: "hold web-b: no answer\n", false: "create qkmvw at v1 (missing)\nhold web-b: no answer\n"} {
+		snap := snapshottest.Parse("random R=2 v1", "a:v1+")
+		orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-b", UID: "b", Labels: map[string]string{"app": "web"}}}
+		snap.Orphans = []*corev1.Pod{orphan}
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Adopting, orphan): {Message: "no answer", Unsettled: unsettled, Retry: time.Minute}}
+		p := plan.Next(snap)
+		if got := p.String(); got != want {
+			t.Errorf("unsettled %t: plan:\n%s\nwant:\n%s", unsettled, got, want)
+		}
 	}
 }

@@ -98,3 +98,13 @@ func TestVictimsInARollout(t *testing.T) {
 		})
 	}
 }
+
+// TestTerminatingSurgeIsNotTooMany scales down beside surge that terminates. It is not counted among the pods that are there.
+func TestTerminatingSurgeIsNotTooMany(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=2 mu=0 surge=1 v1", "0:v1+ 1:v1. 5:v1+ 2:v1x*")
+	p := scale.Down(snap, desired.Of(snap))
+	if diff := cmp.Diff("delete web-5 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}

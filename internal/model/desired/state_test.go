@@ -158,7 +158,7 @@ func TestOf(t *testing.T) {
 		},
 		"random: nothing moves in a pause": {"random R=2 paused v1>v2", "a:v1+ b:v1+", ""},
 		"random: each surge pod in a pause is of the revision of one that a user named": {
-			"random R=3 mu=0 surge=2 paused claims v1>v2", "a:v2+@$ b:v1+@$ c:v1+$", "+new:v2*, +new:v1*, a>v2@, b>v1@",
+			"random R=3 mu=0 surge=3 paused claims v1>v2", "a:v1+@$ b:v2+@$ c:v2+@$", "+new:v1*, +new:v2*, +new:v2*, a>v1@, b>v2@, c>v2@",
 		},
 	}
 	for name, tt := range tests {
@@ -398,5 +398,30 @@ func TestSurgeReplacesNone(t *testing.T) {
 	snap.Replacing = map[string]string{"x": "v2"}
 	if got, want := line(desired.Of(snap)), "+new:v1*, a>v1@"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestNamedBeyondTheirRevision replaces pods that a user named at their revision. Those that it does not need move afterwards.
+func TestNamedBeyondTheirRevision(t *testing.T) {
+	t.Parallel()
+	var later []bool
+	for _, m := range desired.Of(snapshottest.Parse("random R=3 p=2 v1>v2", "a:v1+@ b:v1+@ c:v1+@")).Candidates {
+		later = append(later, m.Later)
+	}
+	if want := []bool{false, false, true}; !slices.Equal(later, want) {
+		t.Errorf("later = %v, want %v", later, want)
+	}
+}
+
+// TestSurgeForUnprovenPods makes surge for a pod of the update revision that serves and may run other images.
+func TestSurgeForUnprovenPods(t *testing.T) {
+	t.Parallel()
+	for unproven, want := range map[string]string{"": "a>v2, b>v2, 2 too many at v1", "no proof": "+new:v2*, a>v2, b>v2, 2 too many at v1"} {
+		snap := snapshottest.Parse("random R=3 mu=0 surge=1 claims v1>v2", "a:v1+$ b:v1+$ c:v2+$")
+		r := &snap.Replicas[2]
+		r.Available, r.Updating, r.Restarting, r.Unproven = false, true, true, unproven
+		if got := line(desired.Of(snap)); got != want {
+			t.Errorf("%q: got %s, want %s", unproven, got, want)
+		}
 	}
 }

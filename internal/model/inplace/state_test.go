@@ -151,3 +151,11 @@ func TestBackToTheImageBefore(t *testing.T) {
 		t.Errorf("state %+v, %v; want the container before the update, not Alike", s.Containers, err)
 	}
 }
+
+func TestStateInWords(t *testing.T) {
+	t.Parallel()
+	s := inplace.State{Containers: map[string]inplace.Container{"web": {}}, Resized: []string{"log"}}
+	if got, want := s.String(), "images of web; resources of log"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -127,6 +127,30 @@ func TestVacated(t *testing.T) {
 	}
 }
 
+// TestVacatedByOneThatNeverServed loses a pod that was created in another domain than that of its predecessor. Once it terminates, it is
+// waited for where it is.
+func TestVacatedByOneThatNeverServed(t *testing.T) {
+	t.Parallel()
+	for terminating, want := range map[bool]string{false: "a", true: "b"} {
+		set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		set.Spec.Replicas, set.Spec.PodIdentity = new(int32(1)), v1beta1.OrdinalIdentity
+		set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: "zone"}
+		pod := seenPod("0", "0", 1, 900)
+		pod.Status.Conditions, pod.Spec.NodeName = nil, "node"
+		pod.Labels = map[string]string{"app": "web", "zone": "b", v1beta1.RevisionLabel: "web-1"}
+		origin := snapshot.Origin{Revision: "web-1", Known: true, Domain: snapshot.Domain{Value: "a"}}
+		pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String("zone")}
+		if terminating {
+			pod.DeletionTimestamp = new(metav1.Unix(990, 0))
+		}
+		memory := &Memory{}
+		lookAgain(memory, set, pod)
+		if got := lookAgain(memory, set).Vacated["0"].Value; got != want {
+			t.Errorf("terminating %t: vacated in %q, want %q", terminating, got, want)
+		}
+	}
+}
+
 // TestScaledDownLeavesNoPlace loses a pod of a set with random names after a scale-down has deleted another one.
 func TestScaledDownLeavesNoPlace(t *testing.T) {
 	t.Parallel()

@@ -302,6 +302,30 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 	}
 }
 
+// TestPlanSince measures the time of a step anew when a pod is lost in a soak, and not before the pods were there.
+func TestPlanSince(t *testing.T) {
+	t.Parallel()
+	for was, want := range map[string]time.Duration{"1 Soaking 10s": 0, "1 Rolling 10s": -10 * time.Second} {
+		snap := observed(t, "random R=2 v1>v2", "a:v2. b:v1+", "1,soak=60 2")
+		r := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: at(snap, was)}})
+		if got := r.Next.Since.Sub(snap.Now).Truncate(time.Second); got != want {
+			t.Errorf("%s: since %s, want %s", was, got, want)
+		}
+	}
+}
+
+// TestPlanIgnoresAPromotion goes on to the next step under a promotion of all that was there before the rollout.
+func TestPlanIgnoresAPromotion(t *testing.T) {
+	t.Parallel()
+	snap := observed(t, "random R=3 v1>v2", "a:v2+ b:v1+ c:v1+", "1 2,pause 3")
+	was := at(snap, "1 Rolling 10s")
+	was.IgnoredPromotion = "v2/all"
+	got := show(snap, steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: was}, Promotion: "v2/all"}))
+	if want := "keeps 2, step 2 Rolling, ignores v2/all"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestPlanRestarts covers a soak in which a container restarted, and wrong clocks.
 func TestPlanRestarts(t *testing.T) {
 	t.Parallel()
