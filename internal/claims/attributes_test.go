@@ -44,6 +44,8 @@ func TestAttributes(t *testing.T) {
 	const infeasible, pending, inProgress = corev1.PersistentVolumeClaimModifyVolumeInfeasible, corev1.PersistentVolumeClaimModifyVolumePending, corev1.PersistentVolumeClaimModifyVolumeInProgress
 	unbound := classed("1", "", "", "", "")
 	unbound.Status.Phase = corev1.ClaimPending
+	asks := classed("1", "gold", "", "", "")
+	asks.Status.Phase = corev1.ClaimPending
 	older := classed("1", "gold", "silver", infeasible, "no such type")
 	older.Status.ModifyVolumeStatus.TargetVolumeAttributesClassName = "bronze"
 	for name, tt := range map[string]struct {
@@ -72,6 +74,10 @@ func TestAttributes(t *testing.T) {
 			class: "gold", zero: classed("0", "", "", "", ""), one: classed("1", "gold", "", pending, ""),
 			message: "data-web-1: the volume attributes class gold is pending: it may not exist",
 		},
+		"nor another reason to wait": {
+			class: "gold", zero: classed("0", "", "", "", ""), one: classed("1", "gold", "", pending, "quota of classes"),
+			message: "data-web-1: the volume attributes class gold is pending: quota of classes",
+		},
 		"a class that is refused goes to no other claim": {
 			class: "gold", zero: classed("0", "silver", "silver", "", ""), one: classed("1", "gold", "silver", infeasible, "no such type"),
 			message: "data-web-1: the volume attributes class gold is infeasible: no such type; name the class before (silver), or another",
@@ -98,6 +104,11 @@ func TestAttributes(t *testing.T) {
 		"a pause keeps claims back": {
 			config: "ordinal R=2 paused v1", class: "gold", zero: classed("0", "gold", "gold", "", ""), one: given(classed("1", "silver", "", infeasible, "")),
 			message: "data-web-1: it gets the volume attributes class gold when its pod's turn comes",
+		},
+		"one that is not bound keeps no other from it": {
+			class: "gold", zero: classed("0", "", "", "", ""), one: asks,
+			want:    "give claim data-web-0 the volume attributes class gold",
+			message: "data-web-0: it gets the volume attributes class gold when its pod's turn comes",
 		},
 		"a claim that is not bound cannot have it": {
 			class: "gold", zero: classed("0", "gold", "gold", "", ""), one: unbound,

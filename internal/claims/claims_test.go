@@ -274,6 +274,18 @@ func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	}
 }
 
+// TestSurgeLeavesNoClaim deletes the claims of surge together with its pod, whatever the retention policy.
+func TestSurgeLeavesNoClaim(t *testing.T) {
+	t.Parallel()
+	surge := claim("b", "1Gi", set)
+	surge.Labels[v1beta1.SurgeLabel] = "true"
+	snap := observe("random R=1 v1", "a:v1+ b:v1+*", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": surge})
+	snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain}
+	if diff := cmp.Diff("own claim data-web-b by Pod web-b (deleted together with the pod)", plan(snap)); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	snap := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)

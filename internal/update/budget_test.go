@@ -67,3 +67,19 @@ func TestGuardCountsTheLowestInOrder(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestGuardCountsPlaces lacks a pod that the API server refuses. The place holds pods that serve, and no broken ones.
+func TestGuardCountsPlaces(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"a:v1+ b:v1+ c:v2+": "hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+		"a:v1+ b:v1, c:v2+": "delete web-b (recreate at v2)\nhold web-a: 2 unavailable at revision v2, no more are moved to it",
+	} {
+		snap := snapshottest.Parse("random R=4 mu=1 refused v1>v2", state)
+		w := desired.Of(snap)
+		p := update.Plan(snap, w, scaled(snap, w))
+		if diff := cmp.Diff(want+"\n", p.String()); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}

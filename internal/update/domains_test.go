@@ -227,6 +227,10 @@ func TestDomains(t *testing.T) {
 			config: "ordinal R=2 mu=1 soak=86400 v1>v2", state: "a/0:v2+ b/1:v1+",
 			want: "1: zone b waits for soakSeconds to pass until 2026-01-03T02:04:05Z; zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved, wakes in 23h0m0s",
 		},
+		"the newest of the unavailable pods stand in for others": {
+			config: "random R=3 mu=1 surge=1 soak=0 v1>v2", state: "a/a:v1+ b/b:v1+ a/x:v2. b/y:v2.",
+			want: "b: zone b waits for zone a; zone a: 1 of 2 pods moved, zone b: 0 of 1 pods moved",
+		},
 		"the partition ends it": {
 			config: "random R=6 mu=2 p=3 soak=0 v1>v2", state: "a/a:v2+ b/b:v1+ a/c:v2+ b/d:v1+ a/e:v2+ b/f:v1+",
 		},
@@ -305,6 +309,19 @@ func TestSoakCountsRestarts(t *testing.T) {
 		if diff := cmp.Diff(want, summary(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {
 			t.Errorf("started in %s (-want +got):\n%s", started, diff)
 		}
+	}
+}
+
+// TestSoakOfOtherDomains has a pod that replaced one when domains were others: it did not move between these.
+func TestSoakOfOtherDomains(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1", "a/0:v1+ b/1:v1+@")
+	snap.Replicas[0].ReadySince = snap.Now.Add(-time.Minute)
+	snap.Replicas[0].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: "v1 rack=r"}
+	w := desired.Of(snap)
+	p := update.Plan(snap, w, scaled(snap, w))
+	if got := summary(p); got != "delete 1" {
+		t.Errorf("plan is %s", got)
 	}
 }
 

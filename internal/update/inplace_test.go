@@ -551,12 +551,29 @@ func TestQuotaOfResizes(t *testing.T) {
 // The stray goes back unless that pod waits for a hook, however long.
 func TestStrayBesideAHook(t *testing.T) {
 	t.Parallel()
-	for restarting, want := range map[bool][]string{
-		true:  {"update web-1 in place to v1 (images of app)", "hold web-0: 1 unavailable at revision v3, no more are moved to it"},
-		false: {"open gate of web-2 (up to date with v3)", "hold web-1 and 1 more: 1 unavailable at revision v3, no more are moved to it"},
+	const holds = "hold web-1 and 1 more: 1 unavailable at revision v3, no more are moved to it"
+	for _, tt := range []struct {
+		state      string
+		restarting bool
+		want       []string
+	}{
+		{"0:v1+ 1:v2, 2:v3~", true, []string{"update web-1 in place to v1 (images of app)", "hold web-0: 1 unavailable at revision v3, no more are moved to it"}},
+		{"0:v1+ 1:v2, 2:v3~", false, []string{"open gate of web-2 (up to date with v3)", holds}},
+		{"0:v1+ 1:v2. 2:v3~", true, []string{holds}},
 	} {
-		snap := observe("InPlaceIfPossible", "ordinal R=3 mu=1 v1>v3", "0:v1+ 1:v2, 2:v3~")
-		snap.Replicas[2].Restarting, snap.Replicas[2].Waited = restarting, time.Hour
-		checkPlan(t, snap, want)
+		snap := observe("InPlaceIfPossible", "ordinal R=3 mu=1 v1>v3", tt.state)
+		snap.Replicas[2].Restarting, snap.Replicas[2].Waited = tt.restarting, time.Hour
+		checkPlan(t, snap, tt.want)
 	}
+}
+
+// TestResizeDisturbsItsDomain recreates no pod of another failure domain beside one that is being resized.
+func TestResizeDisturbsItsDomain(t *testing.T) {
+	t.Parallel()
+	snap := observe("InPlaceIfPossible", "ordinal R=3 mu=2 soak=0 v1>cpu2", "a/0:v1+ b/1:cpu2+ a/2:cpu2+")
+	snap.Replicas[1].Infeasible = "no room"
+	checkPlan(t, snap, []string{
+		"update web-0 in place to cpu2 (resources of app)",
+		"hold web-1: zone b waits for web-0 in zone a, which is next; zone a: 1 of 2 pods moved, zone b: 1 of 1 pods moved",
+	})
 }

@@ -26,6 +26,7 @@ func TestRefused(t *testing.T) {
 		apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil):                                             true,
 		apierrors.NewBadRequest("a webhook denied the request"):                                                     true,
 		apierrors.NewForbidden(pods, "web", errors.New(`User "web" cannot create resource "pods" in API group ""`)): false,
+		apierrors.NewForbidden(pods, "web", errors.New(`policy: "web" cannot run as root`)):                         true,
 		apierrors.NewNotFound(pods, "web"):                                                                          false,
 		apierrors.NewConflict(pods, "web", errors.New("it changed")):                                                false,
 		errors.New("context deadline exceeded"):                                                                     false,
@@ -86,6 +87,18 @@ func TestMayHaveHappened(t *testing.T) {
 	} {
 		if got := attempt.MayHaveHappened(err); got != want {
 			t.Errorf("MayHaveHappened(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
+
+// TestTally keeps the first error of several.
+func TestTally(t *testing.T) {
+	t.Parallel()
+	var tally attempt.Tally
+	for i, want := range []string{"first", "2 writes: first", "3 writes: first"} {
+		tally.Fail(errors.New([]string{"first", "second", "third"}[i]))
+		if got := tally.String(); got != want {
+			t.Errorf("after %d: %q, want %q", i+1, got, want)
 		}
 	}
 }

@@ -41,6 +41,7 @@ func TestSame(t *testing.T) {
 	}{
 		"a default spelled out":     {b: func(_ *corev1.PodSpec, c *corev1.Container) { c.TerminationMessagePath = "/dev/termination-log" }, want: true},
 		"another value":             {b: func(_ *corev1.PodSpec, c *corev1.Container) { c.TerminationMessagePath = "/log" }},
+		"an empty security context": {b: func(s *corev1.PodSpec, _ *corev1.Container) { s.SecurityContext = &corev1.PodSecurityContext{} }, want: true},
 		"links of services":         {b: func(s *corev1.PodSpec, _ *corev1.Container) { s.EnableServiceLinks = new(true) }, want: true},
 		"no links of services":      {b: func(s *corev1.PodSpec, _ *corev1.Container) { s.EnableServiceLinks = new(false) }},
 		"the account":               {b: func(s *corev1.PodSpec, _ *corev1.Container) { s.ServiceAccountName = "default" }, want: true},

@@ -384,9 +384,17 @@ func TestStuckPodIsNotOnItsWay(t *testing.T) {
 // TestStandIns counts pods that may stand in for members, and none that a user named.
 func TestStandIns(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]int{"a:v2. b:v2. c:v1+ d:v1+": 1, "a:v2.@ b:v2. c:v1+ d:v1+": 0} {
-		if got := desired.StandIns(snapshottest.Parse("random R=3 mu=1 surge=1 v1>v2", state)); got != want {
-			t.Errorf("%s: %d stand in, want %d", state, got, want)
+	for _, tt := range []struct {
+		config, state string
+		want          int
+	}{
+		{"random R=3 mu=1 surge=1 v1>v2", "a:v2. b:v2. c:v1+ d:v1+", 1},
+		{"random R=3 mu=1 surge=1 v1>v2", "a:v2.@ b:v2. c:v1+ d:v1+", 0},
+		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v1+ b:v2. c:v2. d:v1+", 1},
+		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v2r b:v2. c:v2. d:v1+", 0},
+	} {
+		if got := desired.StandIns(snapshottest.Parse(tt.config, tt.state)); got != tt.want {
+			t.Errorf("%s: %d stand in, want %d", tt.state, got, tt.want)
 		}
 	}
 }
@@ -404,12 +412,35 @@ func TestSurgeReplacesNone(t *testing.T) {
 // TestNamedBeyondTheirRevision replaces pods that a user named at their revision. Those that it does not need move afterwards.
 func TestNamedBeyondTheirRevision(t *testing.T) {
 	t.Parallel()
-	var later []bool
-	for _, m := range desired.Of(snapshottest.Parse("random R=3 p=2 v1>v2", "a:v1+@ b:v1+@ c:v1+@")).Candidates {
-		later = append(later, m.Later)
+	for state, want := range map[string][]bool{"a:v1+@ b:v1+@ c:v1+@": {false, false, true}, "a:v2+@ b:v2+@ c:v1+": {false, true}} {
+		var later []bool
+		for _, m := range desired.Of(snapshottest.Parse("random R=3 p=2 v1>v2", state)).Candidates {
+			later = append(later, m.Later)
+		}
+		if !slices.Equal(later, want) {
+			t.Errorf("%s: later = %v, want %v", state, later, want)
+		}
 	}
-	if want := []bool{false, false, true}; !slices.Equal(later, want) {
-		t.Errorf("later = %v, want %v", later, want)
+}
+
+// TestUnprovenPodMovesOnce makes surge for one pod that must move, although that may run other images too.
+func TestUnprovenPodMovesOnce(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=4 p=3 mu=0 surge=2 claims v1>v2", "a:v1+$ b:v1+$ c:v1+$ d:v1+$")
+	r := &snap.Replicas[3]
+	r.Available, r.Updating, r.Restarting, r.Unproven = false, true, true, "no proof"
+	if got := desired.Of(snap).Surge; got != 1 {
+		t.Errorf("%d surge pods are wanted, want 1", got)
+	}
+}
+
+// TestStrayGoesFirst has a stray and a pod of the update revision that stand in, and one of them is not needed.
+func TestStrayGoesFirst(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{"a:v2, b:v3, c:v1+": "a", "a:v3, b:v2, c:v1+": "b"} {
+		if going := desired.Of(snapshottest.Parse("random R=1 mu=1 surge=1 v1>v3", state)).Going; len(going) != 1 || going[0].ID != want {
+			t.Errorf("%s: %d pods go, want %s", state, len(going), want)
+		}
 	}
 }
 

@@ -122,6 +122,11 @@ func TestDiffInPlace(t *testing.T) {
 				"web": requirements("cpu=1 memory=3Gi", "cpu=2 memory=4Gi"),
 			}},
 		},
+		"a request that is no longer spelled out": {
+			before: func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("cpu=1 memory=1Gi", "cpu=1") },
+			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("memory=1Gi", "cpu=2") },
+			want:   inplace.Change{Resources: map[string]corev1.ResourceRequirements{"web": requirements("cpu=2 memory=1Gi", "cpu=2")}},
+		},
 		"memory, where the policy restarts the container": {
 			before: func(t *corev1.PodTemplateSpec) {
 				web(t).ResizePolicy = []corev1.ContainerResizePolicy{

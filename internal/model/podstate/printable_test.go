@@ -18,6 +18,7 @@ func TestPrintable(t *testing.T) {
 		"plain text stays":              {"0/10 nodes are available.", "0/10 nodes are available."},
 		"other scripts stay":            {"größer als 512 Мб", "größer als 512 Мб"},
 		"line breaks become spaces":     {" a\r\n\tb  \x00 c ", "a b c"},
+		"other spaces become spaces":    {"a\u00a0b\u2028c", "a b c"},
 		"colors go":                     {"\x1b[1;31mred\x1b[0m alert", "red alert"},
 		"a title for the terminal goes": {"\x1b]0;owned\x07text", "text"},
 		"an unfinished title goes":      {"text\x1b]0;owned", "text"},

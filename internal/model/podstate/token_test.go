@@ -47,3 +47,18 @@ func TestWithoutAdmission(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainToken renames the volumes of tokens, and no others.
+func TestPlainToken(t *testing.T) {
+	t.Parallel()
+	spec := &corev1.PodSpec{
+		Volumes:    []corev1.Volume{{Name: "kube-api-access-x2x4z"}, {Name: "a-volume-with-a-long-name"}},
+		Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access-x2x4z"}, {Name: "a-volume-with-a-long-name"}}}},
+	}
+	podstate.PlainToken(spec)
+	for i, want := range []string{"kube-api-access-", "a-volume-with-a-long-name"} {
+		if spec.Volumes[i].Name != want || spec.Containers[0].VolumeMounts[i].Name != want {
+			t.Errorf("volume %d is %s, mounted as %s, want %s", i, spec.Volumes[i].Name, spec.Containers[0].VolumeMounts[i].Name, want)
+		}
+	}
+}

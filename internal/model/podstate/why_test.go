@@ -302,6 +302,12 @@ func TestWhyEnd(t *testing.T) {
 			want: "Failed: Evicted: The node was low on resource: memory.",
 		},
 		"failed by its container": {pod: finished(corev1.PodFailed, "", ""), want: "Failed: container app: exit code 1 (Error)"},
+		"failed without a cause": {
+			pod: change(finished(corev1.PodFailed, "", ""), func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0].State = running(0)
+			}),
+			want: "Failed",
+		},
 		"succeeded": {
 			pod: change(finished(corev1.PodSucceeded, "", ""), func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].State = terminated(0, "Completed")

@@ -27,3 +27,27 @@ func TestHome(t *testing.T) {
 		}
 	}
 }
+
+// TestOriginOf reads origins. One that speaks of other domains says only at which revision the pod was created.
+func TestOriginOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]snapshot.Origin{
+		"v1 zone=a":  {Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "a"}},
+		"v1 zone@p":  {Revision: "v1", Known: true, Domain: snapshot.Domain{Pod: "p"}},
+		"v1 zone?":   {Revision: "v1"},
+		"v1 +":       {Revision: "v1", Added: true},
+		"v1 zone":    {},
+		"v1 rack=a":  {},
+		"v1 =a":      {},
+		"v1 zones=a": {},
+		"v1":         {},
+		"":           {},
+	} {
+		pod := &corev1.Pod{}
+		pod.Annotations = map[string]string{v1beta1.OriginAnnotation: text}
+		got, ok := snapshot.OriginOf(pod, "zone")
+		if ok != (want.Revision != "") || ok && got != want {
+			t.Errorf("%q: origin is %+v, %t", text, got, ok)
+		}
+	}
+}

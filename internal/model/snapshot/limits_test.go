@@ -28,6 +28,12 @@ func spec(replicas int32, partition, unavailable, surge string) *v1beta1.RollSet
 	return s
 }
 
+// scaled returns a spec with a scaleStrategy.
+func scaled(s *v1beta1.RollSetSpec) *v1beta1.RollSetSpec {
+	s.ScaleStrategy = &v1beta1.ScaleStrategy{}
+	return s
+}
+
 func TestResolveLimits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -43,6 +49,7 @@ func TestResolveLimits(t *testing.T) {
 		"99% leaves one to try":               {spec(2, "99%", "1", ""), snapshot.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}},
 		"1% leaves one behind":                {spec(2, "1%", "1", ""), snapshot.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}},
 		"1% of one":                           {spec(1, "1%", "1", ""), snapshot.Limits{Replicas: 1, Partition: 1, MaxUnavailable: 1}},
+		"a scaleStrategy without a limit":     {scaled(spec(2, "", "1", "")), snapshot.Limits{Replicas: 2, MaxUnavailable: 1}},
 		"partition beyond the set":            {spec(2, "7", "1", ""), snapshot.Limits{Replicas: 2, Partition: 2, MaxUnavailable: 1}},
 	}
 	for name, tt := range tests {

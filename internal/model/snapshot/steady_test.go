@@ -105,3 +105,15 @@ func ids(snap *snapshot.Set) (all []string) {
 	}
 	return all
 }
+
+// TestLacks counts the members that have a pod, available or not.
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{"a:v1+ b:v1.": false, "a:v1+ b:v1x": true, "a:v1+ b:v1.*": true, "a:v1+": true} {
+		snap := snapshottest.Parse("random R=2 claims v1", state)
+		snap.FindSteady()
+		if got := snap.Lacks(); got != want {
+			t.Errorf("%s: lacks a pod: %t", state, got)
+		}
+	}
+}

@@ -269,6 +269,11 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 			"0:v1+ 1:- 2:v2+ 3:v2+",
 			"keeps 2, step 1 Rolling", "keeps 2, step 1 Paused",
 		},
+		"one in the middle is lost": {
+			"ordinal R=4 v1>v2", "0:v1+ 1:v2+ 3:v2+", "1 3 4", "1,pause",
+			"0:v1+ 1:v2+ 3:v2+",
+			"keeps 1, step 1 Rolling", "keeps 1, step 1 Rolling",
+		},
 		"an ordinal below those that were added": {
 			"ordinal R=3 v1>v2", "0:v2+", "1 2 3", "1,pause 2",
 			"0:v2+ 1:v1. 2:v2.",
