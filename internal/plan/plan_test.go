@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -766,11 +767,14 @@ func TestNextNamed(t *testing.T) {
 // TestNextWaitsForAdoption creates no pod for a place while it is not known whether one was adopted. A refusal holds nothing up.
 func TestNextWaitsForAdoption(t *testing.T) {
 	t.Parallel()
-	for unsettled, want := range map[bool]string{true: "hold web-b: no answer\n", false: "create qkmvw at v1 (missing)\nhold web-b: no answer\n"} {
+	for unsettled, want := range map[bool]string{true: "hold web-b and 1 more: no answer\n", false: "create qkmvw at v1 (missing)\nhold web-b and 1 more: no answer\n"} {
 		snap := snapshottest.Parse("random R=2 v1", "a:v1+")
-		orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-b", UID: "b", Labels: map[string]string{"app": "web"}}}
-		snap.Orphans = []*corev1.Pod{orphan}
-		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Adopting, orphan): {Message: "no answer", Unsettled: unsettled, Retry: time.Minute}}
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{}
+		for _, id := range []string{"b", "c"} {
+			orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-" + id, UID: types.UID(id), Labels: map[string]string{"app": "web"}}}
+			snap.Orphans = append(snap.Orphans, orphan)
+			snap.Refusals[attempt.OfPod(attempt.Adopting, orphan)] = snapshot.Refusal{Message: "no answer", Unsettled: unsettled, Retry: time.Minute}
+		}
 		p := plan.Next(snap)
 		if got := p.String(); got != want {
 			t.Errorf("unsettled %t: plan:\n%s\nwant:\n%s", unsettled, got, want)

@@ -29,6 +29,23 @@ func TestSetsNamed(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for claim, want := range map[string]map[string]bool{
+		"data-web-0":    {"web": true, "data": false, "eb": false, "": false},
+		"data-my-web-0": {"web": true, "my-web": true, "my": false},
+		"data--0":       {"": false},
+		"web-0":         {"web": false},
+		"web":           {"web": false, "": false},
+	} {
+		for set, want := range want {
+			if identity.Names(claim, set) != want {
+				t.Errorf("claim %q belongs to set %q: %t", claim, set, !want)
+			}
+		}
+	}
+}
+
 func TestClaimID(t *testing.T) {
 	t.Parallel()
 	templates := []string{"data", "data-web"}

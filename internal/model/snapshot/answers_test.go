@@ -25,3 +25,22 @@ func TestUnmovable(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusesCreate lets creates fail. A refusal is that of one identity, or of all.
+func TestRefusesCreate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		key      attempt.Key
+		definite bool
+		a, b     bool
+	}{
+		"one":        {attempt.Key{Verb: attempt.Creating, Object: "a"}, true, true, false},
+		"all":        {attempt.AnyCreate(), true, true, true},
+		"a conflict": {attempt.Key{Verb: attempt.Creating, Object: "a"}, false, false, false},
+	} {
+		answers := snapshot.Answers{Refusals: map[attempt.Key]snapshot.Refusal{tt.key: {Message: "no", Definite: tt.definite}}}
+		if a, b := answers.RefusesCreate("a"), answers.RefusesCreate("b"); a != tt.a || b != tt.b {
+			t.Errorf("%s: refuses a %t, b %t", name, a, b)
+		}
+	}
+}

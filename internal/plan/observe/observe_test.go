@@ -76,6 +76,24 @@ func TestOrphansUseTheirRevision(t *testing.T) {
 	}
 }
 
+// TestTerminatingPodHasNoState has a pod that a lifecycle hook prepares, until it is deleted.
+func TestTerminatingPodHasNoState(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas = new(int32(1))
+	set.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: &v1beta1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}}
+	for terminating, want := range map[bool]v1beta1.LifecycleState{false: v1beta1.LifecyclePreparingDelete, true: ""} {
+		pod := seenPod("1", "aaaaa", 1, 900)
+		pod.Labels = map[string]string{"app": "web", v1beta1.LifecycleStateLabel: string(v1beta1.LifecyclePreparingDelete)}
+		if terminating {
+			pod.DeletionTimestamp = new(metav1.Unix(990, 0))
+		}
+		if got := lookAgain(&Memory{}, set, pod).Replicas[0].State; got != want {
+			t.Errorf("terminating %t: state is %q, want %q", terminating, got, want)
+		}
+	}
+}
+
 // TestResolveFails resolves specs that cannot be understood.
 func TestResolveFails(t *testing.T) {
 	t.Parallel()
