@@ -83,3 +83,19 @@ func TestGuardCountsPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestNoWaitForSurgeThatGoes moves a pod although surge starts whose ordinal is out of range, and no other can come.
+func TestNoWaitForSurgeThatGoes(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"0:v1+ 1:v1+ 5:v2.*": "delete web-1 (recreate at v2)\nhold web-0: 1 unavailable at revision v2, no more are moved to it",
+		"0:v1+ 1:v1+ 2:v2.*": "hold web-1 and 1 more: surge comes first",
+	} {
+		snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 refused v1>v2", state)
+		w := desired.Of(snap)
+		p := update.Plan(snap, w, scaled(snap, w))
+		if diff := cmp.Diff(want+"\n", p.String()); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}

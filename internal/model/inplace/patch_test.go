@@ -343,3 +343,15 @@ func anyTemplate(t *rapid.T, label string) *corev1.PodTemplateSpec {
 	}
 	return tpl
 }
+
+// TestResizeOfWhatIsWanted asks for nothing if the API server added a request for a resource that the template does not name.
+func TestResizeOfWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	to := template()
+	web(to).Resources = requirements("cpu=1", "")
+	p := pod(to, "r1")
+	p.Spec.Containers[0].Resources = requirements("cpu=1 memory=1Gi", "memory=1Gi")
+	if patch, err := inplace.ResizePatch(p, to, []string{"web"}); patch != nil || err != nil {
+		t.Errorf("patch %s, %v", patch, err)
+	}
+}
