@@ -46,3 +46,16 @@ func TestKnownObstacles(t *testing.T) {
 		})
 	}
 }
+
+// TestDyingClaimIsNoObstacle moves a pod whose claim is deleted with it, whoever controls the claim.
+func TestDyingClaimIsNoObstacle(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal claims R=1 mu=1 v1>v2", "0:v1+$")
+	claim := snap.Replicas[0].Claims[0]
+	claim.OwnerReferences = []metav1.OwnerReference{{Kind: "Database", Name: "db", UID: "uid-db", Controller: new(true)}}
+	claim.DeletionTimestamp = new(metav1.NewTime(snap.Now))
+	p := update.Plan(snap, desired.Of(snap), action.Plan{})
+	if got, want := p.String(), "delete web-0 (recreate at v2)\n"; got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+}

@@ -102,8 +102,11 @@ func TestOf(t *testing.T) {
 		"random: too many are above":                  {"random R=1 v1", "a:v1+ b:v1+", "b goes"},
 		"random: all of the old revision may move":    {"random R=2 v1>v2", "a:v1+ b:v1+", "a>v2, b>v2, 2 too many at v1"},
 		"random: any pods satisfy the partition":      {"random R=3 p=1 v1>v2", "a:v1+ b:v1+ c:v2+", "a>v2, b>v2, 1 too many at v1"},
-		"random: surge comes for those that move":     {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+", "+new:v2*, a>v2, b>v2, 2 too many at v1"},
-		"random: surge that is there is not above":    {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+ c:v2.", "a>v2, b>v2, 2 too many at v1"},
+		"random: surge comes at what is lacking, whichever pods a user named": {
+			"random R=4 p=2 mu=0 surge=2 v1>v2", "a:v2+@ b:v1+@ c:v1+ d:v2+", "+new:v1*, +new:v2*, a>v2@, b>v1@",
+		},
+		"random: surge comes for those that move":  {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+", "+new:v2*, a>v2, b>v2, 2 too many at v1"},
+		"random: surge that is there is not above": {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+ c:v2.", "a>v2, b>v2, 2 too many at v1"},
 		"random: as much surge comes as maxSurge says": {
 			"random R=4 surge=3 v1>v2", "a:v1+ b:v1+ c:v1+ d:v1+", "+new:v2*, +new:v2*, +new:v2*, a>v2, b>v2, c>v2, d>v2, 4 too many at v1",
 		},

@@ -543,3 +543,28 @@ func TestChangeInWords(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferenceOfNames compares lists whose elements cannot be told apart.
+func TestDifferenceOfNames(t *testing.T) {
+	t.Parallel()
+	of := func(names ...string) *corev1.PodSpec {
+		spec := &corev1.PodSpec{}
+		for _, name := range names {
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name})
+		}
+		return spec
+	}
+	for _, tt := range []struct {
+		have, want *corev1.PodSpec
+		difference string
+	}{
+		{of("a", "b"), of("a", "a"), "spec.volumes: changed"},
+		{of("a", "a"), of("a", "b"), "spec.volumes: changed"},
+		{of("a", "b"), of("b", "a"), "spec.volumes: reordered"},
+		{of("a", "b"), of("a"), "spec.volumes[b]: removed"},
+	} {
+		if got := inplace.Difference("spec", tt.have, tt.want); got != tt.difference {
+			t.Errorf("got %q, want %q", got, tt.difference)
+		}
+	}
+}

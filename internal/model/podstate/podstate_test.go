@@ -123,6 +123,17 @@ func TestReturning(t *testing.T) {
 	}
 }
 
+// TestReturningWithoutGates has a pod without readiness gates: none was opened, whatever the times say.
+func TestReturningWithoutGates(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse},
+	}}}
+	if podstate.Returning(pod) {
+		t.Error("the pod counts as returning")
+	}
+}
+
 func TestAvailable(t *testing.T) {
 	t.Parallel()
 	forever := math.MaxInt32 * time.Second
