@@ -269,6 +269,11 @@ func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	}
 	known.Claims = []snapshot.ClaimTemplate{{Name: templates[0].Name}}
 	snap.Known["v1"] = known
+	surge.DeletionTimestamp = new(metav1.NewTime(snap.Now))
+	if diff := cmp.Diff("", plan(snap)); diff != "" {
+		t.Errorf("plan while the claim is being deleted (-want +got):\n%s", diff)
+	}
+	surge.DeletionTimestamp = nil
 	if diff := cmp.Diff("delete claim data-web-b (made for surge, and no pod needs it)", plan(snap)); diff != "" {
 		t.Errorf("plan while a revision has the template (-want +got):\n%s", diff)
 	}

@@ -269,3 +269,16 @@ func TestFirst(t *testing.T) {
 		t.Errorf("First() without the hook = %q", got)
 	}
 }
+
+// TestNamedPodStaysPrepared has a pod that is prepared for its deletion, and that is to be deleted later.
+func TestNamedPodStaysPrepared(t *testing.T) {
+	t.Parallel()
+	for named, want := range map[bool]string{true: "hold web-a: lifecycle hook preDelete waits until label example.com/hook=on is gone\n", false: "set web-a to Normal (it is no longer to be deleted)\n"} {
+		snap := observe("preDelete", "PreparingDelete", "L")
+		snap.Replicas[0].Specified = named
+		p := planned(snap, "")
+		if diff := cmp.Diff(want, p.String()); diff != "" {
+			t.Errorf("named %t: plan (-want +got):\n%s", named, diff)
+		}
+	}
+}

@@ -223,6 +223,16 @@ func TestDomains(t *testing.T) {
 			},
 			want: "2: zone b waits for soakSeconds to pass until 03:08:05Z; zone b: 1 to replace, wakes in 4m0s",
 		},
+		"the one that soaks comes first": {
+			config: "ordinal R=4 mu=1 soak=300 v1", state: "a/0:v1+@ a/1:v1+ b/2:v1+@ b/3:v1+", young: "3",
+			origins: map[string]snapshot.Origin{"3": {Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "b"}}},
+			want:    "delete 2, 0: zone a waits for zone b; zone b: 1 to replace, zone a: 1 to replace",
+		},
+		"and not once it has soaked": {
+			config: "ordinal R=4 mu=1 soak=30 v1", state: "a/0:v1+@ a/1:v1+ b/2:v1+@ b/3:v1+", young: "3",
+			origins: map[string]snapshot.Origin{"3": {Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "b"}}},
+			want:    "delete 0, 2: zone b waits for zone a; zone a: 1 to replace, zone b: 1 to replace",
+		},
 		"a soak to another day has its date": {
 			config: "ordinal R=2 mu=1 soak=86400 v1>v2", state: "a/0:v2+ b/1:v1+",
 			want: "1: zone b waits for soakSeconds to pass until 2026-01-03T02:04:05Z; zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved, wakes in 23h0m0s",

@@ -132,6 +132,9 @@ func TestOf(t *testing.T) {
 		"random: surge that a hook has prepared goes before surge that broke": {
 			"random R=3 mu=0 surge=1 claims hooked v1>v2", "a:v1+$ b:v1+$ c:v1+$ d:v2+^$* e:v2.$*", "a>v2, b>v2, c>v2, d goes, 3 too many at v1",
 		},
+		"random: and before surge of another template": {
+			"random R=3 mu=0 surge=1 claims hooked v1>v2", "a:v1+$ b:v1+$ c:v1+$ d:v2+^$* e:v0.$*", "a>v2, b>v2, c>v2, d goes, 3 too many at v1",
+		},
 		"random: it serves again if fewer are":          {"random R=3 mu=1 claims hooked v2", "a:v2+$ b:v2.$ c:v2.$ d:v2+^$*", ""},
 		"random: strays move to where pods are lacking": {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
 		"random: a stray moves to the revision that mounts its claims": {
@@ -371,12 +374,13 @@ func TestSendBack(t *testing.T) {
 	}
 }
 
-// TestStuckPodIsNotOnItsWay lacks a pod beside one that terminates for too long. Its successor does not count.
+// TestStuckPodIsNotOnItsWay lacks a pod beside one that terminates for too long, or that was surge. Its successor does not count.
 func TestStuckPodIsNotOnItsWay(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{
-		"a:v1+$ b:v2+$ c:v2x$ d:-": "+new:v1, a>v2, 1 too many at v1",
-		"a:v1+$ b:v2+$ c:v2X$ d:-": "+new:v2, a>v2, 1 too many at v1",
+		"a:v1+$ b:v2+$ c:v2x$ d:-":         "+new:v1, a>v2, 1 too many at v1",
+		"a:v1+$ b:v2+$ c:v2X$ d:-":         "+new:v2, a>v2, 1 too many at v1",
+		"a:v1+$ b:v2+$ c:v2x$* d:v2+$ e:-": "+new:v2, a>v2, 1 too many at v1",
 	} {
 		if got := line(desired.Of(snapshottest.Parse("random R=4 mu=1 claims v1>v2", state))); got != want {
 			t.Errorf("%s: got %s, want %s", state, got, want)
@@ -457,5 +461,25 @@ func TestSurgeForUnprovenPods(t *testing.T) {
 		if got := line(desired.Of(snap)); got != want {
 			t.Errorf("%q: got %s, want %s", unproven, got, want)
 		}
+	}
+}
+
+// TestYieldsBesideSurplus breaks all members of a set. A surplus pod gets no time of its own.
+func TestYieldsBesideSurplus(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=2 v1>v2", "0:v1, 1:v2, 5:v1.")
+	if got := desired.Of(snap).YieldsAt.Sub(snap.Now); got != -59*time.Minute {
+		t.Errorf("the guard yields in %s, want -59m", got)
+	}
+}
+
+// TestHighestComesFirst lacks members of an OrderedReady set that were at the update revision when the manager started. As many come
+// there again, the highest first.
+func TestHighestComesFirst(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordered R=4 mu=2 v1>v2", "3:v1+")
+	snap.Unseen = 2
+	if got, want := line(desired.Of(snap)), "+0:v1, +1:v2, +2:v2, 3>v2, 1 too many at v1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -194,6 +194,26 @@ func TestSightingOfAnother(t *testing.T) {
 	}
 }
 
+// TestUnseenChangeOfAnother checks that other content proves nothing if another client changed the pod before, and the kubelet had not
+// seen that.
+func TestUnseenChangeOfAnother(t *testing.T) {
+	t.Parallel()
+	for observed, want := range map[int64]bool{1: false, 2: true} {
+		p := pod(template(), "r0")
+		report{observed: observed, image: "x", imageID: "web@sha256:1", containerID: "c://1"}.write(p)
+		p.Generation = 2
+		p = update(t, p, inplace.Change{Images: map[string]string{"web": "web:v2"}}, "r2")
+		report{p.Generation, "x", "web@sha256:2", "c://2", "", "", ""}.write(p)
+		s, err := inplace.StateOf(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := inplace.Of(p, nil, s, inplace.Sighting{}); (got.Restart == "") != want {
+			t.Errorf("observed %d: %+v", observed, got)
+		}
+	}
+}
+
 // TestGateRemembers checks that an update that was found to be done stays done, whatever the node reports later.
 func TestGateRemembers(t *testing.T) {
 	t.Parallel()

@@ -240,6 +240,9 @@ func TestObservedGenerationKeepsItsRevision(t *testing.T) {
 	if r.Bump == nil || r.Bump.Name != before.Update.Name {
 		t.Fatalf("Bump = %v, want a note on %s that the content is equal", r.Bump, before.Update.Name)
 	}
+	if noted := r.Bump.Annotations[revision.EqualAnnotation]; noted == "" || strings.Contains(noted, ",") {
+		t.Errorf("equal contents are %q, want one", noted)
+	}
 	bump := r.Bump
 	r.Bump = nil
 	if diff := cmp.Diff(before, r); diff != "" {

@@ -58,13 +58,15 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestDifferenceAsWritten compares a pod whose volumes stand in another order than those of the template.
+// TestDifferenceAsWritten compares a pod whose volumes stand in another order than those of the template, and
+// with a claim in place of one of them.
 func TestDifferenceAsWritten(t *testing.T) {
 	t.Parallel()
-	volumes := []corev1.Volume{{Name: "b"}, {Name: "a"}}
-	snap := snapshottest.Parse("ordinal R=1 v1", "0:v1+")
+	volumes := []corev1.Volume{{Name: "b"}, {Name: "data"}, {Name: "a"}}
+	snap := snapshottest.Parse("ordinal R=1 claims v1", "0:v1+$")
 	snap.Update.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Volumes: volumes}}
 	snap.Replicas[0].Pod = &corev1.Pod{Spec: corev1.PodSpec{Volumes: slices.Clone(volumes)}}
+	snap.Replicas[0].Pod.Spec.Volumes[1].PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-0"}
 	for range 2 {
 		if got := snap.DifferenceAsWritten(&snap.Replicas[0], snap.Update); got != "" {
 			t.Errorf("the pod differs in %s", got)

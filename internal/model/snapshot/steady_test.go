@@ -117,3 +117,22 @@ func TestLacks(t *testing.T) {
 		}
 	}
 }
+
+// TestHasClaims looks for claim templates in the spec, and in the revisions whose pods may come back.
+func TestHasClaims(t *testing.T) {
+	t.Parallel()
+	templates := snapshottest.Parse("random R=1 claims v1", "").Spec.VolumeClaimTemplates
+	known := map[string]snapshot.Revision{"v0": {Claims: []snapshot.ClaimTemplate{{Name: "data"}}}}
+	for name, tt := range map[string]struct {
+		set  snapshot.Set
+		want bool
+	}{
+		"in the spec":   {snapshot.Set{Settings: snapshot.Settings{Spec: &v1beta1.RollSetSpec{VolumeClaimTemplates: templates}}}, true},
+		"in a revision": {snapshot.Set{Settings: snapshot.Settings{Spec: &v1beta1.RollSetSpec{}}, Revisions: snapshot.Revisions{Known: known}}, true},
+		"nowhere":       {snapshot.Set{Settings: snapshot.Settings{Spec: &v1beta1.RollSetSpec{}}}, false},
+	} {
+		if got := tt.set.HasClaims(); got != tt.want {
+			t.Errorf("%s: has claims: %t", name, got)
+		}
+	}
+}
