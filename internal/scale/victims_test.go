@@ -108,3 +108,17 @@ func TestTerminatingSurgeIsNotTooMany(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestRangeMovesInOrder moves the range of ordinals of an OrderedReady set. The pods below it go one after the other, and as many come.
+func TestRangeMovesInOrder(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordered R=3 start=2 v1", "0:v1+ 1:v1x 2:v1+")
+	w := desired.Of(snap)
+	down := scale.Down(snap, w)
+	down.Join(scale.Up(snap, w, down))
+	if diff := cmp.Diff("create 3 at v1 (missing)\n"+
+		"hold web-0: podManagementPolicy OrderedReady: web-1 is still terminating\n"+
+		"hold web-0: its ordinal is out of range; it must be deleted before another pod is created", strings.TrimSpace(down.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}

@@ -27,6 +27,7 @@ func TestRefused(t *testing.T) {
 		apierrors.NewBadRequest("a webhook denied the request"):                                                     true,
 		apierrors.NewForbidden(pods, "web", errors.New(`User "web" cannot create resource "pods" in API group ""`)): false,
 		apierrors.NewForbidden(pods, "web", errors.New(`policy: "web" cannot run as root`)):                         true,
+		apierrors.NewForbidden(pods, "web", errors.New(`no quota for resource "pods"`)):                             true,
 		apierrors.NewNotFound(pods, "web"):                                                                          false,
 		apierrors.NewConflict(pods, "web", errors.New("it changed")):                                                false,
 		errors.New("context deadline exceeded"):                                                                     false,

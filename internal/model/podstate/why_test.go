@@ -139,6 +139,10 @@ func TestWhyContainer(t *testing.T) {
 			pod:  notReady(corev1.ContainerStatus{State: waiting("CreateContainerError", "failed to reserve container name: reserved for "+uid)}),
 			want: "container app: CreateContainerError: failed to reserve container name: reserved for …",
 		},
+		"a container that cannot be run, at first": {
+			pod:  notReady(corev1.ContainerStatus{State: waiting("RunContainerError", "no such device")}),
+			want: "container app: RunContainerError: no such device",
+		},
 		"a program that the image does not have": {
 			pod: notReady(corev1.ContainerStatus{
 				RestartCount: 3,

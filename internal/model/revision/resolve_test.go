@@ -439,6 +439,13 @@ func TestChangeCause(t *testing.T) {
 	if got := w.revisions[r.Update.Name].Annotations[key]; got != "told afterwards" {
 		t.Errorf("change cause is %q", got)
 	}
+	w.set.Annotations[key] = "told once more"
+	w.revisions[r.Update.Name].Annotations = nil
+	w.scale(7)
+	if bump := w.resolve(t).Bump; bump == nil || bump.Annotations[key] != "told once more" {
+		t.Errorf("without annotations: %v is written", bump)
+	}
+	w.revisions[r.Update.Name].Annotations = map[string]string{key: "told afterwards"}
 	delete(w.set.Annotations, key)
 	w.settle(t)
 	if got := w.revisions[r.Update.Name].Annotations[key]; got != "told afterwards" {

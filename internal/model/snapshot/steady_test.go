@@ -136,3 +136,13 @@ func TestHasClaims(t *testing.T) {
 		}
 	}
 }
+
+func TestIDOf(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=1 v1", "")
+	for pod, want := range map[string]string{"web-0": "0", "web-x-1": "x-1", "other-0": "other-0"} {
+		if got := snap.IDOf(pod); got != want {
+			t.Errorf("%s is %q, want %q", pod, got, want)
+		}
+	}
+}

@@ -76,20 +76,26 @@ func TestOrphansUseTheirRevision(t *testing.T) {
 	}
 }
 
-// TestTerminatingPodHasNoState has a pod that a lifecycle hook prepares, until it is deleted.
-func TestTerminatingPodHasNoState(t *testing.T) {
+// TestStateOfAPodThatEnds has a pod that a lifecycle hook prepares, until it is deleted. Once it has ended it is not updated any longer.
+func TestStateOfAPodThatEnds(t *testing.T) {
 	t.Parallel()
 	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	set.Spec.Replicas = new(int32(1))
 	set.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: &v1beta1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}}
-	for terminating, want := range map[bool]v1beta1.LifecycleState{false: v1beta1.LifecyclePreparingDelete, true: ""} {
+	for name, tt := range map[string]struct {
+		change   func(*corev1.Pod)
+		state    v1beta1.LifecycleState
+		updating bool
+	}{
+		"it runs":       {func(*corev1.Pod) {}, v1beta1.LifecyclePreparingDelete, true},
+		"it has ended":  {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, v1beta1.LifecyclePreparingDelete, false},
+		"it is deleted": {func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Unix(990, 0)) }, "", false},
+	} {
 		pod := seenPod("1", "aaaaa", 1, 900)
 		pod.Labels = map[string]string{"app": "web", v1beta1.LifecycleStateLabel: string(v1beta1.LifecyclePreparingDelete)}
-		if terminating {
-			pod.DeletionTimestamp = new(metav1.Unix(990, 0))
-		}
-		if got := lookAgain(&Memory{}, set, pod).Replicas[0].State; got != want {
-			t.Errorf("terminating %t: state is %q, want %q", terminating, got, want)
+		tt.change(pod)
+		if r := lookAgain(&Memory{}, set, pod).Replicas[0]; r.State != tt.state || r.Updating != tt.updating {
+			t.Errorf("%s: state is %q, updating %t", name, r.State, r.Updating)
 		}
 	}
 }
