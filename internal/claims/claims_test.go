@@ -215,6 +215,11 @@ func TestOwners(t *testing.T) {
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": claim("b", "1Gi")},
 			want:   "disown claim data-web-b (retention policy)",
 		},
+		"the claims of a lost pod are no surplus": {
+			config: "random R=2 v1", state: "a:v1+ b:v1x c:-", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set), "c": claim("c", "1Gi", set)},
+			want:   "own claim data-web-c by RollSet web (kept for a pod to come)",
+		},
 		"unless a pod without claims stands in for it": {
 			config: "random R=2 v1", state: "a:v1+ b:v1x d:v1+", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
@@ -276,6 +281,17 @@ func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	surge.DeletionTimestamp = nil
 	if diff := cmp.Diff("delete claim data-web-b (made for surge, and no pod needs it)", plan(snap)); diff != "" {
 		t.Errorf("plan while a revision has the template (-want +got):\n%s", diff)
+	}
+}
+
+// TestSurgeHasNoTurn grows no claim of surge.
+func TestSurgeHasNoTurn(t *testing.T) {
+	t.Parallel()
+	surge := claim("b", "1Gi", set)
+	surge.Labels[v1beta1.SurgeLabel] = "true"
+	snap := observe("random R=2 mu=0 surge=1 v1>v2", "a:v1+ b:v2+* c:v1+", "2Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "2Gi", set), "b": surge, "c": claim("c", "2Gi", set)})
+	if diff := cmp.Diff("", plan(snap)); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 

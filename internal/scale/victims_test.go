@@ -122,3 +122,13 @@ func TestRangeMovesInOrder(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestScaledDownAfterThoseBelow keeps a pod of an OrderedReady set until the one below it is there, although that has claims already.
+func TestScaledDownAfterThoseBelow(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordered R=2 claims v1", "0:v1+$ 1:- 5:v1+$")
+	p := scale.Down(snap, desired.Of(snap))
+	if diff := cmp.Diff("hold web-5: podManagementPolicy OrderedReady: web-1 does not exist", strings.TrimSpace(p.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}

@@ -433,3 +433,31 @@ func TestOriginateBeside(t *testing.T) {
 		}
 	}
 }
+
+// TestOriginateOnce creates two pods beside one that replaces one of two that terminate. The first replaces the other one.
+func TestOriginateOnce(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=3 reached=3 soak=0 v1", "b/b:v1X a/a:v1x ?/c:v1.")
+	origin := snapshot.Origin{Revision: "v1", Domain: snapshot.Domain{Value: "b"}, Known: true}
+	snap.Replicas[2].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
+	w := desired.Of(snap)
+	p := scaled(snap, w)
+	update.Originate(snap, w, &p)
+	var origins []string
+	for _, a := range p.Actions {
+		origins = append(origins, strings.ReplaceAll(a.(action.Create).Origin, snapshottest.Zone, "zone"))
+	}
+	if diff := cmp.Diff("v1 zone=a, v1 zone=b", strings.Join(origins, ", ")); diff != "" {
+		t.Errorf("origins (-want +got):\n%s", diff)
+	}
+}
+
+// TestPartitionKeepsNoSurplus has a broken pod that goes, because its ordinal is not in use. The partition does not keep it.
+func TestPartitionKeepsNoSurplus(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=1 start=3 p=1 v1>v2", "0:v1, 3:v1+")
+	w := desired.Of(snap)
+	if p := update.Plan(snap, w, scaled(snap, w)); len(p.Held) > 0 {
+		t.Errorf("plan:\n%s", p.String())
+	}
+}

@@ -483,3 +483,16 @@ func TestHighestComesFirst(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestUnseenClaimsHoldTheirPlace has a pod that terminates and mounts a claim that the cache does not show. Its successor waits for it.
+func TestUnseenClaimsHoldTheirPlace(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{"random R=2 claims v1": "", "random R=2 v1": "+new:v1"} {
+		snap := snapshottest.Parse(config, "a:v1x b:v1+")
+		source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-a"}
+		snap.Replicas[0].Pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}}
+		if got := line(desired.Of(snap)); got != want {
+			t.Errorf("%s: got %s, want %s", config, got, want)
+		}
+	}
+}

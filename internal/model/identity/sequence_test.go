@@ -238,6 +238,7 @@ func TestIssued(t *testing.T) {
 		"many at once":                         {places: []int{2000, 4000, 0}, want: 4001},
 		"an id of another sequence, far ahead": {known: 2, places: []int{1, 9_000_000, 70_000}, want: 2},
 		"no id":                                {known: 2, places: []int{-1}, want: 2},
+		"no id at the end":                     {known: identity.IDs - 1, places: []int{-1}, want: identity.IDs - 1},
 		"around the end":                       {known: identity.IDs - 1, places: []int{identity.IDs - 1, 0}, want: identity.IDs + 1},
 		"after the end":                        {known: identity.IDs + 7, places: []int{identity.IDs - 1, 6}, want: identity.IDs + 7},
 	}

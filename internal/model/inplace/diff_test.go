@@ -127,6 +127,16 @@ func TestDiffInPlace(t *testing.T) {
 			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("memory=1Gi", "cpu=2") },
 			want:   inplace.Change{Resources: map[string]corev1.ResourceRequirements{"web": requirements("cpu=2 memory=1Gi", "cpu=2")}},
 		},
+		"what changes the class of the containers, and not of the pod": {
+			before: func(t *corev1.PodTemplateSpec) {
+				onlyWeb(t).Resources = requirements("cpu=1 memory=1Gi", "cpu=2 memory=2Gi")
+				t.Spec.Resources = new(requirements("cpu=1", ""))
+			},
+			edit: func(t *corev1.PodTemplateSpec) {
+				web(t).Resources = requirements("cpu=2 memory=2Gi", "cpu=2 memory=2Gi")
+			},
+			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"web": requirements("cpu=2 memory=2Gi", "cpu=2 memory=2Gi")}},
+		},
 		"memory, where the policy restarts the container": {
 			before: func(t *corev1.PodTemplateSpec) {
 				web(t).ResizePolicy = []corev1.ContainerResizePolicy{

@@ -127,6 +127,23 @@ func TestVacated(t *testing.T) {
 	}
 }
 
+// TestVacatedOrdinals loses a pod whose ordinal is not in use, and lacks another one.
+func TestVacatedOrdinals(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1beta1.OrdinalIdentity
+	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: "zone"}
+	stays, surplus := seenPod("0", "0", 1, 900), seenPod("5", "5", 1, 900)
+	for _, pod := range []*corev1.Pod{stays, surplus} {
+		pod.Labels, pod.Spec.NodeName = map[string]string{"app": "web", "zone": "a"}, "node"
+	}
+	memory := &Memory{}
+	lookAgain(memory, set, stays, surplus)
+	if got := lookAgain(memory, set, stays).Vacated; len(got) > 0 {
+		t.Errorf("vacated: %v", got)
+	}
+}
+
 // TestVacatedByOneThatNeverServed loses a pod that was created in another domain than that of its predecessor. Once it terminates, it is
 // waited for where it is.
 func TestVacatedByOneThatNeverServed(t *testing.T) {

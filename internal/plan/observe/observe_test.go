@@ -207,15 +207,15 @@ func TestWhatAPodCountsAs(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreTaken has a pod that the selector no longer matches, and an orphan that may not be adopted.
+// TestNamesThatAreTaken has a pod that the selector no longer matches, an orphan that may not be adopted, and one that may.
 func TestNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
 	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	ours, leaving, orphan := seenPod("1", "bbbbb", 1, 900), seenPod("2", "ccccc", 1, 900), seenPod("3", "ddddd", 1, 900)
+	ours, leaving, orphan, another := seenPod("1", "bbbbb", 1, 900), seenPod("2", "ccccc", 1, 900), seenPod("3", "ddddd", 1, 900), seenPod("4", "fffff", 1, 900)
 	ours.Labels = map[string]string{"app": "web"}
 	o := &snapshot.Objects{
 		Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Now: time.Unix(1000, 0),
-		Pods: []*corev1.Pod{ours, leaving}, Orphans: []*corev1.Pod{orphan},
+		Pods: []*corev1.Pod{ours, leaving}, Orphans: []*corev1.Pod{orphan, another},
 	}
 	memory := &Memory{}
 	snap := Snapshot(Input{

@@ -217,6 +217,7 @@ func TestPlanWasEdited(t *testing.T) {
 	for name, edit := range map[string]func(*v1beta1.RolloutStatus){
 		"one more step": func(r *v1beta1.RolloutStatus) { r.Steps = 2 },
 		"another size":  func(r *v1beta1.RolloutStatus) { r.Updated = new(intstr.FromString("10%")) },
+		"a lost size":   func(r *v1beta1.RolloutStatus) { r.Updated = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
