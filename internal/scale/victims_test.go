@@ -132,3 +132,13 @@ func TestScaledDownAfterThoseBelow(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestOldGoesBeforeTheHighest moves the range of an OrderedReady set under Recreate. No new pod comes before the old ones are gone.
+func TestOldGoesBeforeTheHighest(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordered R=2 start=3 recreate v1>v2", "0:v1+ 1:v2+")
+	p := scale.Down(snap, desired.Of(snap))
+	if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}

@@ -99,3 +99,18 @@ func TestNoWaitForSurgeThatGoes(t *testing.T) {
 		}
 	}
 }
+
+// TestNoneGoesBackBesideOneThatIsReady has more broken pods at the update revision than may be. They stay while another one there is ready.
+func TestNoneGoesBackBesideOneThatIsReady(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"0:v1+ 1:v2, 2:v2, 3:v2,": "delete web-2 (recreate at v1)\nhold web-1 and 1 more: 1 unavailable at revision v1, no more are moved to it",
+		"0:v1+ 1:v2, 2:v2, 3:v2r": "hold web-0: 3 unavailable at revision v2, no more are moved to it",
+	} {
+		snap := snapshottest.Parse("ordinal R=4 mu=1 v1>v2", state)
+		p := update.Plan(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(want+"\n", p.String()); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}

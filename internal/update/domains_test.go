@@ -335,18 +335,27 @@ func TestSoakOfOtherDomains(t *testing.T) {
 	}
 }
 
-// TestUnansweredDeleteHoldsOthers moves no pod while one of another zone may be deleted already.
+// TestUnansweredDeleteHoldsOthers moves no pod while one of another zone may be deleted already, unless that is surge.
 func TestUnansweredDeleteHoldsOthers(t *testing.T) {
 	t.Parallel()
-	for unsettled, want := range map[bool]string{
-		false: "delete 1",
-		true: "1: zone b waits for web-0 in zone a, which may be deleted already: its deletion was not answered; " +
-			"zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved",
+	for _, tt := range []struct {
+		state      string
+		unanswered int
+		unsettled  bool
+		want       string
+	}{
+		{"a/0:v2+ b/1:v1+", 0, false, "delete 1"},
+		{"a/0:v2+ b/1:v1+ a/2:v2+*", 2, true, "delete 1"},
+		{
+			"a/0:v2+ b/1:v1+", 0, true, "1: zone b waits for web-0 in zone a, which may be deleted already: its deletion was not answered; " +
+				"zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved",
+		},
 	} {
-		snap := snapshottest.Parse("ordinal R=2 mu=2 soak=0 v1>v2", "a/0:v2+ b/1:v1+")
-		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Deleting, snap.Replicas[0].Pod): {Message: "no answer", Unsettled: unsettled}}
-		if diff := cmp.Diff(want, summary(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {
-			t.Errorf("unsettled %t: (-want +got):\n%s", unsettled, diff)
+		snap := snapshottest.Parse("ordinal R=2 mu=2 surge=1 soak=0 v1>v2", tt.state)
+		k := attempt.OfPod(attempt.Deleting, snap.Replicas[tt.unanswered].Pod)
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: tt.unsettled}}
+		if diff := cmp.Diff(tt.want, summary(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {
+			t.Errorf("%s, unsettled %t: (-want +got):\n%s", tt.state, tt.unsettled, diff)
 		}
 	}
 }

@@ -53,6 +53,12 @@ func TestUpdateOrder(t *testing.T) {
 			priority: &v1beta1.UpdatePriorityStrategy{OrderPriority: []v1beta1.UpdatePriorityOrderTerm{{OrderedKey: "wave"}}},
 			want:     "1 0 4 3 2",
 		},
+		"zero is a number": {
+			state:    "0:v1+ 1:v1+ 2:v1+",
+			labels:   map[string]string{"0": "wave=w-0", "1": "wave=w"},
+			priority: &v1beta1.UpdatePriorityStrategy{OrderPriority: []v1beta1.UpdatePriorityOrderTerm{{OrderedKey: "wave"}}},
+			want:     "0 2 1",
+		},
 		"a broken pod goes before what has the greatest weight": {
 			state:  "0:v1. 1:v1+ 2:v1+",
 			labels: map[string]string{"1": "zone=a"},

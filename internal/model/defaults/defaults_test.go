@@ -70,6 +70,16 @@ func TestSame(t *testing.T) {
 			},
 			want: true,
 		},
+		"no grace period": {a: func(s *corev1.PodSpec, _ *corev1.Container) { s.TerminationGracePeriodSeconds = new(int64(0)) }, b: func(s *corev1.PodSpec, _ *corev1.Container) { s.TerminationGracePeriodSeconds = new(int64(1)) }},
+		"one of the two hooks of a container": {
+			a: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/stop"}}}
+			},
+			b: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/stop", Scheme: "HTTP"}}}
+			},
+			want: true,
+		},
 		"the protocol of a port": {
 			a: func(_ *corev1.PodSpec, c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80}} },
 			b: func(_ *corev1.PodSpec, c *corev1.Container) {
