@@ -67,3 +67,19 @@ func TestObstacle(t *testing.T) {
 		})
 	}
 }
+
+// TestObstacleInUse has a claim with the label of another set that a pod uses. A user has changed the label, unless the claim has a name
+// that the other set would give.
+func TestObstacleInUse(t *testing.T) {
+	t.Parallel()
+	const belongs = "claim data-a-web-0 belongs to the set a-web; rename the claim template, or, if the data is this set's, give the claim the label apps.rollset.dev/set=web"
+	for other, want := range map[string]string{"a-web": belongs, "elsewhere": ""} {
+		snap := observe("ordinal R=1 v1", "0:v1+", "1Gi", nil)
+		c := claim("0", "1Gi")
+		c.Name, c.Labels[v1beta1.SetLabel] = "data-a-web-0", other
+		mount(snap.Replicas[0].Pod, c.Name)
+		if diff := cmp.Diff(want, snap.ClaimObstacle(&snap.Replicas[0], c)); diff != "" {
+			t.Errorf("%s: obstacle (-want +got):\n%s", other, diff)
+		}
+	}
+}

@@ -5,8 +5,11 @@ package update_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -100,17 +103,43 @@ func TestNoWaitForSurgeThatGoes(t *testing.T) {
 	}
 }
 
-// TestNoneGoesBackBesideOneThatIsReady has more broken pods at the update revision than may be. They stay while another one there is ready.
-func TestNoneGoesBackBesideOneThatIsReady(t *testing.T) {
+// TestGoesBack has more broken pods at the update revision than may be. They stay if they have worked there, and while another one is ready.
+func TestGoesBack(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]string{
-		"0:v1+ 1:v2, 2:v2, 3:v2,": "delete web-2 (recreate at v1)\nhold web-1 and 1 more: 1 unavailable at revision v1, no more are moved to it",
-		"0:v1+ 1:v2, 2:v2, 3:v2r": "hold web-0: 3 unavailable at revision v2, no more are moved to it",
+	const stay = "hold web-0: 3 unavailable at revision v2, no more are moved to it\n"
+	for _, tt := range []struct {
+		state  string
+		worked bool
+		want   string
+	}{
+		{"0:v1+ 1:v2, 2:v2, 3:v2,", false, "delete web-2 (recreate at v1)\nhold web-1 and 1 more: 1 unavailable at revision v1, no more are moved to it\n"},
+		{"0:v1+ 1:v2, 2:v2, 3:v2,", true, stay},
+		{"0:v1+ 1:v2, 2:v2, 3:v2r", false, stay},
 	} {
-		snap := snapshottest.Parse("ordinal R=4 mu=1 v1>v2", state)
-		p := update.Plan(snap, desired.Of(snap), action.Plan{})
-		if diff := cmp.Diff(want+"\n", p.String()); diff != "" {
-			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		snap := snapshottest.Parse("ordinal R=4 mu=1 v1>v2", tt.state)
+		for i := range snap.Replicas {
+			if pod := snap.Replicas[i].Pod; tt.worked {
+				started := metav1.NewTime(snap.Now.Add(-2 * time.Hour))
+				lost := metav1.NewTime(snap.Now.Add(-time.Hour))
+				pod.Status.StartTime = &started
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: lost}}
+			}
 		}
+		p := update.Plan(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+			t.Errorf("%s, worked %t: plan (-want +got):\n%s", tt.state, tt.worked, diff)
+		}
+	}
+}
+
+// TestBudgetNamesTheFirst moves a broken pod. The first that is not available is another one, which the partition keeps.
+func TestBudgetNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordinal R=4 p=1 mu=2 v1>v2", "0:v1, 1:v1, 2:v1+ 3:v1+")
+	p := update.Plan(snap, desired.Of(snap), action.Plan{})
+	want := "delete web-1 (recreate at v2)\nhold web-3 and 1 more: maxUnavailable 2: 2 of 4 pods are available, web-0 and 1 more are not\n" +
+		"hold web-0: it is not ready, and the partition keeps it at revision v1\n"
+	if diff := cmp.Diff(want, p.String()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

@@ -31,6 +31,15 @@ func spec(edit func(*corev1.PodSpec, *corev1.Container)) *corev1.PodTemplateSpec
 	return t
 }
 
+// ephemeral adds a volume whose claim lives as long as the pod.
+func ephemeral(size string) func(*corev1.PodSpec, *corev1.Container) {
+	return func(s *corev1.PodSpec, _ *corev1.Container) {
+		claim := &corev1.PersistentVolumeClaimTemplate{}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+		s.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: claim}}}}
+	}
+}
+
 // TestSame compares templates that differ in one thing. The API server's own answers are compared in package fidelity.
 func TestSame(t *testing.T) {
 	t.Parallel()
@@ -80,6 +89,8 @@ func TestSame(t *testing.T) {
 			},
 			want: true,
 		},
+		"a size between two thousandths": {a: ephemeral("100500u"), b: ephemeral("101m"), want: true},
+		"another size":                   {a: ephemeral("100500u"), b: ephemeral("102m")},
 		"the protocol of a port": {
 			a: func(_ *corev1.PodSpec, c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80}} },
 			b: func(_ *corev1.PodSpec, c *corev1.Container) {
