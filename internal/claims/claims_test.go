@@ -398,6 +398,12 @@ func TestGrow(t *testing.T) {
 			want:    "grow claim data-web-1 to 2Gi",
 			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
 		},
+		"whatever its pod is worth": {
+			config: "ordinal R=2 v1", state: "0:v1. 1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": small("1")},
+			want:    "grow claim data-web-1 to 2Gi",
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
 		"the next waits until it has grown": {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
 			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": growing},

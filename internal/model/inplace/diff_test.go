@@ -409,6 +409,13 @@ func TestDiffCannot(t *testing.T) {
 			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("cpu=2", "") },
 			want:   "spec.containers[web].resources.requests[memory]: removed",
 		},
+		"a port of the node": {
+			before: func(t *corev1.PodTemplateSpec) { web(t).Ports = []corev1.ContainerPort{{ContainerPort: 80}} },
+			edit: func(t *corev1.PodTemplateSpec) {
+				web(t).Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+			},
+			want: "spec.containers[web].ports: changed",
+		},
 		"from Burstable to Guaranteed": {
 			before: func(t *corev1.PodTemplateSpec) {
 				onlyWeb(t).Resources = requirements("cpu=1 memory=1Gi", "cpu=2 memory=2Gi")

@@ -63,3 +63,22 @@ func TestLeaving(t *testing.T) {
 		})
 	}
 }
+
+func TestTolerates(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		node corev1.NodeSpec
+		want bool
+	}{
+		"a node without taints":          {want: true},
+		"a cordon":                       {node: corev1.NodeSpec{Unschedulable: true}},
+		"a taint that keeps away":        {node: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "busy", Effect: corev1.TaintEffectNoSchedule}}}},
+		"a taint that keeps away little": {node: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "busy", Effect: corev1.TaintEffectPreferNoSchedule}}}, want: true},
+		"a tolerated taint":              {node: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}}}, want: true},
+	} {
+		pod := &corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "own", Operator: corev1.TolerationOpExists}}}
+		if got := podstate.Tolerates(pod, &corev1.Node{Spec: tt.node}); got != tt.want {
+			t.Errorf("%s: tolerates %t", name, got)
+		}
+	}
+}

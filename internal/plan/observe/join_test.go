@@ -144,6 +144,27 @@ func TestVacatedOrdinals(t *testing.T) {
 	}
 }
 
+// TestVacatedFirst loses two pods at once, while one is missing. The first by name is always the one that left a place.
+func TestVacatedFirst(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas = new(int32(2))
+	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: "zone"}
+	pods := map[string]*corev1.Pod{}
+	for _, id := range []string{"bbbbb", "ccccc", "ddddd"} {
+		pods[id] = seenPod(id, id, 1, 900)
+		pods[id].Labels, pods[id].Spec.NodeName = map[string]string{"app": "web", "zone": id[:1]}, "node"
+	}
+	for range 20 {
+		memory := &Memory{}
+		lookAgain(memory, set, pods["bbbbb"], pods["ccccc"])
+		got := lookAgain(memory, set, pods["ddddd"]).Vacated
+		if diff := cmp.Diff(map[string]snapshot.Domain{"bbbbb": {Value: "b"}}, got); diff != "" {
+			t.Fatalf("vacated (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // TestVacatedByOneThatNeverServed loses a pod that was created in another domain than that of its predecessor. Once it terminates, it is
 // waited for where it is.
 func TestVacatedByOneThatNeverServed(t *testing.T) {
