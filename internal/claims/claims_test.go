@@ -284,6 +284,20 @@ func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	}
 }
 
+// TestMemberKeepsItsClaim takes the mark of surge off the claim of a pod that is none, also while the pod terminates.
+func TestMemberKeepsItsClaim(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"0:v1+", "0:v1x"} {
+		marked := claim("0", "1Gi")
+		marked.Labels[v1beta1.SurgeLabel] = "true"
+		snap := observe("ordinal R=1 v1", state, "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": marked})
+		snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain}
+		if diff := cmp.Diff("disown claim data-web-0 (its pod stays)", plan(snap)); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}
+
 // TestSurgeHasNoTurn grows no claim of surge.
 func TestSurgeHasNoTurn(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -165,5 +166,18 @@ func TestUnprovenPodsKeepNoneBack(t *testing.T) {
 		if diff := cmp.Diff(want, strings.TrimSpace(p.String())); diff != "" {
 			t.Errorf("unproven %q: plan (-want +got):\n%s", unproven, diff)
 		}
+	}
+}
+
+// TestOrderNamesNoCause waits for a pod that is ready, and not yet for long enough.
+func TestOrderNamesNoCause(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("ordered R=2 v1", "0:v1r")
+	snap.Replicas[0].Pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+	}}
+	p := scale.Up(snap, desired.Of(snap), action.Plan{})
+	if diff := cmp.Diff("hold web-1: podManagementPolicy OrderedReady: web-0 is not available", strings.TrimSpace(p.String())); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

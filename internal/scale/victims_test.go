@@ -142,3 +142,17 @@ func TestOldGoesBeforeTheHighest(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestHighestGoesFirst has one pod too many below the range of an OrderedReady set. The highest goes, although another is not in service;
+// pods that are only misplaced go the other way.
+func TestHighestGoesFirst(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{"0:v1+ 1:v1+ 2:v1+": "delete web-1 (its ordinal is not in use)", "0:v1+ 1:v1+": "delete web-0 (its ordinal is not in use)"} {
+		snap := snapshottest.Parse("ordered R=2 start=2 v1", state)
+		snap.Replicas[0].Available, snap.Replicas[0].Updating = false, true
+		p := scale.Down(snap, desired.Of(snap))
+		if diff := cmp.Diff(want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}

@@ -548,7 +548,7 @@ func TestQuotaOfResizes(t *testing.T) {
 }
 
 // TestStrayBesideAHook has a stray that has been broken for long, while a pod takes the place that it could have at the update revision.
-// The stray goes back unless that pod waits for a hook, however long.
+// The stray goes back unless that pod waits for a hook, however long, or is ready.
 func TestStrayBesideAHook(t *testing.T) {
 	t.Parallel()
 	const holds = "hold web-1 and 1 more: 1 unavailable at revision v3, no more are moved to it"
@@ -560,6 +560,7 @@ func TestStrayBesideAHook(t *testing.T) {
 		{"0:v1+ 1:v2, 2:v3~", true, []string{"update web-1 in place to v1 (images of app)", "hold web-0: 1 unavailable at revision v3, no more are moved to it"}},
 		{"0:v1+ 1:v2, 2:v3~", false, []string{"open gate of web-2 (up to date with v3)", holds}},
 		{"0:v1+ 1:v2. 2:v3~", true, []string{holds}},
+		{"0:v1+ 1:v2, 2:v3r", false, []string{holds}},
 	} {
 		snap := observe("InPlaceIfPossible", "ordinal R=3 mu=1 v1>v3", tt.state)
 		snap.Replicas[2].Restarting, snap.Replicas[2].Waited = tt.restarting, time.Hour

@@ -87,6 +87,8 @@ func TestClaimsOfNoIdentity(t *testing.T) {
 	for _, name := range []string{"data-web-07", "data-web-7", "data-web-x", "logs-web-7"} {
 		o.Claims = append(o.Claims, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	foreign := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "logs-web-8", Labels: map[string]string{v1beta1.PodIndexLabel: "8"}}}
+	o.Claims = append(o.Claims, foreign) // no set has labeled it
 	all := (&Memory{}).Join(o)
 	if len(all) != 1 || all[0].ID != "7" || len(all[0].Claims) != 1 {
 		t.Errorf("replicas = %v, want 7 with its claim", all)

@@ -321,6 +321,18 @@ func TestPlanSince(t *testing.T) {
 	}
 }
 
+// TestGivenUpSince keeps the time at which a rollout was given up.
+func TestGivenUpSince(t *testing.T) {
+	t.Parallel()
+	for was, want := range map[string]time.Duration{"1 Failed 1m": 0, "0 Failed 1m": -time.Minute} {
+		snap := observed(t, "random R=2 rejected v1>v2", "a:v1+ b:v1+", "1 2")
+		r := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: at(snap, was)}})
+		if got := r.Next.Since.Sub(snap.Now).Truncate(time.Second); got != want {
+			t.Errorf("%s: since %s, want %s", was, got, want)
+		}
+	}
+}
+
 // TestPlanIgnoresAPromotion goes on to the next step under a promotion of all that was there before the rollout.
 func TestPlanIgnoresAPromotion(t *testing.T) {
 	t.Parallel()
