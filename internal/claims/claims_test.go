@@ -85,6 +85,9 @@ func plan(snap *snapshot.Set) string {
 		if d, ok := a.(action.DeleteClaim); ok && d.Claim.Name != identity.ClaimName(snap.Name, "data", d.ID) {
 			return "claim " + d.Claim.Name + " is taken for one of identity " + d.ID
 		}
+		if own, ok := a.(action.OwnClaim); ok && own.Left && own.Owner != nil && own.Owner.Kind == "Pod" {
+			return "claim " + own.Claim.Name + " is deleted with its pod, and left behind"
+		}
 		if c, ok := a.(action.CreateClaims); ok && c.Revision == "" {
 			return "nothing says from which templates claims of " + c.ID + " are created"
 		}
@@ -219,6 +222,11 @@ func TestOwners(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:v1x c:-", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set), "c": claim("c", "1Gi", set)},
 			want:   "own claim data-web-c by RollSet web (kept for a pod to come)",
+		},
+		"surge makes no crowd": {
+			config: "random R=1 mu=0 surge=1 v1>v2", state: "a:v1+ b:v2+*", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": kept(claim("a", "1Gi", set))},
+			want:   "own claim data-web-a by RollSet web (retention policy)",
 		},
 		"unless a pod without claims stands in for it": {
 			config: "random R=2 v1", state: "a:v1+ b:v1x d:v1+", whenDeleted: remove, whenScaled: remove,

@@ -121,12 +121,14 @@ func TestUnansweredDelete(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	for _, unproven := range []bool{false, true} {
-		snap := snapshottest.Parse("ordinal R=1 v1>v2", "")
-		snap.Unproven = unproven
-		snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "denied by policy"}}
-		got := update.Plan(snap, desired.Of(snap), action.Plan{})
-		if got.String() != "preflight v2\n" {
-			t.Errorf("unproven %t: %s", unproven, got.String())
+		for retry, want := range map[time.Duration]string{0: "preflight v2\n", time.Minute: ""} {
+			snap := snapshottest.Parse("ordinal R=1 v1>v2", "")
+			snap.Unproven = unproven
+			snap.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "denied by policy", Retry: retry}}
+			got := update.Plan(snap, desired.Of(snap), action.Plan{})
+			if got.String() != want || got.RequeueAfter != retry {
+				t.Errorf("unproven %t, retry in %s: looks again after %s; %s", unproven, retry, got.RequeueAfter, got.String())
+			}
 		}
 	}
 }

@@ -122,6 +122,11 @@ func TestDiffInPlace(t *testing.T) {
 				"web": requirements("cpu=1 memory=3Gi", "cpu=2 memory=4Gi"),
 			}},
 		},
+		"an image whose default is the policy so far": {
+			before: func(t *corev1.PodTemplateSpec) { web(t).Image, web(t).ImagePullPolicy = "web:v1", corev1.PullAlways },
+			edit:   func(t *corev1.PodTemplateSpec) { web(t).Image, web(t).ImagePullPolicy = "web:latest", "" },
+			want:   inplace.Change{Images: map[string]string{"web": "web:latest"}, Restarts: []string{"web"}},
+		},
 		"a request that is no longer spelled out": {
 			before: func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("cpu=1 memory=1Gi", "cpu=1") },
 			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("memory=1Gi", "cpu=2") },

@@ -96,6 +96,7 @@ func TestPlan(t *testing.T) {
 		"of another set, which yields":    {budgets: []*policyv1.PodDisruptionBudget{budget("zed", "2"), budget("web", "1")}},
 		"of another set, which is first":  {budgets: []*policyv1.PodDisruptionBudget{budget("all", "2"), budget("web", "1")}, want: "delete budget web (all selects the same pods)"},
 		"the first of those that are":     {budgets: []*policyv1.PodDisruptionBudget{budget("mine", ""), budget("also", ""), budget("web", "1")}, want: "delete budget web (also selects the same pods)"},
+		"in whichever order":              {budgets: []*policyv1.PodDisruptionBudget{budget("also", ""), budget("mine", ""), budget("web", "1")}, want: "delete budget web (also selects the same pods)"},
 		"a second one":                    {budgets: []*policyv1.PodDisruptionBudget{budget("copy", "1"), budget("web", "1")}, want: "delete budget copy (the set's budget is web, not copy)"},
 		"not wanted, and terminating":     {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", "1"), func(b *policyv1.PodDisruptionBudget) { b.DeletionTimestamp = new(metav1.Unix(1, 0)) })}, edit: none},
 		"wanted, terminating and changed": {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", "1"), func(b *policyv1.PodDisruptionBudget) { b.DeletionTimestamp = new(metav1.Unix(1, 0)) })}, edit: percent},
