@@ -342,6 +342,12 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff("", plan(snap)); diff != "" {
 		t.Errorf("plan for a running pod (-want +got):\n%s", diff)
 	}
+	snap = observe("ordinal R=1 v1", "0:v1x", "1Gi", nil)
+	snap.Replicas[0].Phase = corev1.PodPending
+	mount(snap.Replicas[0].Pod, "data-web-0")
+	if diff := cmp.Diff("", plan(snap)); diff != "" {
+		t.Errorf("plan for a pod that terminates (-want +got):\n%s", diff)
+	}
 }
 
 // TestGrowBehindPartition has a partition that keeps two of three pods with random names, whatever their order is.

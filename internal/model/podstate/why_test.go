@@ -209,12 +209,13 @@ func TestWhyInitContainer(t *testing.T) {
 	t.Parallel()
 	always := new(corev1.ContainerRestartPolicyAlways)
 	checkWhy(t, map[string]whyCase{
-		"not begun":     {pod: withInit(nil, corev1.ContainerStatus{State: waiting("PodInitializing", "")}), want: "init container setup: PodInitializing"},
-		"at work":       {pod: withInit(nil, corev1.ContainerStatus{State: running(0)}), want: "init container setup is running"},
-		"fails":         {pod: withInit(nil, corev1.ContainerStatus{State: terminated(3, "Error")}), want: "init container setup: CrashLoopBackOff: last exit code 3 (Error)"},
-		"done":          {pod: withInit(nil, corev1.ContainerStatus{State: terminated(0, "Completed")}), want: "container app: PodInitializing"},
-		"bad image":     {pod: withInit(nil, corev1.ContainerStatus{State: waiting("ErrImagePull", "")}), want: `init container setup: ImagePullBackOff: Back-off pulling image "setup:v1"`},
-		"sidecar waits": {pod: withInit(always, corev1.ContainerStatus{State: running(0), Started: new(false)}), want: "init container setup is running but not ready"},
+		"not begun":                         {pod: withInit(nil, corev1.ContainerStatus{State: waiting("PodInitializing", "")}), want: "init container setup: PodInitializing"},
+		"at work":                           {pod: withInit(nil, corev1.ContainerStatus{State: running(0)}), want: "init container setup is running"},
+		"fails":                             {pod: withInit(nil, corev1.ContainerStatus{State: terminated(3, "Error")}), want: "init container setup: CrashLoopBackOff: last exit code 3 (Error)"},
+		"done":                              {pod: withInit(nil, corev1.ContainerStatus{State: terminated(0, "Completed")}), want: "container app: PodInitializing"},
+		"bad image":                         {pod: withInit(nil, corev1.ContainerStatus{State: waiting("ErrImagePull", "")}), want: `init container setup: ImagePullBackOff: Back-off pulling image "setup:v1"`},
+		"at work, and nothing else is said": {pod: change(withInit(nil, corev1.ContainerStatus{State: running(0)}), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), want: "init container setup is running"},
+		"sidecar waits":                     {pod: withInit(always, corev1.ContainerStatus{State: running(0), Started: new(false)}), want: "init container setup is running but not ready"},
 		"sidecar crashes": {
 			pod:  withInit(always, corev1.ContainerStatus{State: terminated(0, "Completed"), Started: new(false)}),
 			want: "init container setup: CrashLoopBackOff: last exit code 0 (Completed)",

@@ -554,6 +554,10 @@ func TestProvenWithOneNumber(t *testing.T) {
 			t.Fatalf("current is %s, want the first of %v", r.Current.Name, names)
 		}
 	}
+	w.set.Status.CurrentRevision = slices.Max(names)
+	if r := w.resolve(t); r.Current.Name != slices.Max(names) {
+		t.Errorf("current is %s, want %s, as the status says", r.Current.Name, slices.Max(names))
+	}
 }
 
 // TestProvenServes does not ask whether the current revision served, when another template takes effect.

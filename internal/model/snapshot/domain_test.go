@@ -5,8 +5,10 @@ package snapshot_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -48,6 +50,25 @@ func TestOriginOf(t *testing.T) {
 		got, ok := snapshot.OriginOf(pod, "zone")
 		if ok != (want.Revision != "") || ok && got != want {
 			t.Errorf("%q: origin is %+v, %t", text, got, ok)
+		}
+	}
+}
+
+// TestOnItsWay counts the successor of a terminating pod for a minute, and no longer than the pod may take to end.
+func TestOnItsWay(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(100_000, 0)
+	for _, tt := range []struct {
+		deleted, grace, want time.Duration
+	}{
+		{0, 10 * time.Minute, time.Minute}, {20 * time.Second, 10 * time.Minute, 40 * time.Second}, {2 * time.Minute, 10 * time.Minute, 0},
+		{0, 5 * time.Second, 15 * time.Second}, {50 * time.Second, 5 * time.Second, 0},
+	} {
+		end := metav1.NewTime(now.Add(tt.grace - tt.deleted))
+		r := snapshot.Replica{Content: snapshot.Content{Pod: &corev1.Pod{}, Terminating: true}}
+		r.Pod.DeletionTimestamp, r.Pod.DeletionGracePeriodSeconds = &end, new(int64(tt.grace/time.Second))
+		if got := r.OnItsWay(now); got != tt.want {
+			t.Errorf("deleted %s ago with a grace period of %s: on its way for %s, want %s", tt.deleted, tt.grace, got, tt.want)
 		}
 	}
 }

@@ -97,4 +97,7 @@ func TestServed(t *testing.T) {
 	if served, _ := snapshottest.Parse("random R=2 v1>v9", "a:v1+ b:v1+").Served("v1", ""); !served {
 		t.Error("the first revision did not serve")
 	}
+	if served, _ := snapshottest.Parse("random R=2 v1>v9", "a:v1+ b:v1+").Served("v1", "v1"); !served {
+		t.Error("the current revision did not serve")
+	}
 }
