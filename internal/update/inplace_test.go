@@ -131,6 +131,10 @@ func TestPlanInPlace(t *testing.T) {
 			config: "ordinal R=3 p=2 mu=1 v1>note2", state: "0:v1+ 1:v1+ 2:v1+",
 			want: []string{"update web-2 in place to note2 (metadata)"},
 		},
+		"a pod that starts is not resized": {
+			config: "ordinal R=3 mu=2 v1>cpu2", state: "0:v1+ 1:v1+ 2:cpu2r",
+			want: []string{"update web-1 in place to cpu2 (resources of app)", "update web-0 in place to cpu2 (resources of app)"},
+		},
 		"a resize without restart takes maxUnavailable pods at a time": {
 			config: "ordinal R=3 mu=2 v1>cpu2", state: "0:v1+ 1:v1+ 2:v1+",
 			want: []string{

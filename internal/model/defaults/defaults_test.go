@@ -80,6 +80,15 @@ func TestSame(t *testing.T) {
 			want: true,
 		},
 		"no grace period": {a: func(s *corev1.PodSpec, _ *corev1.Container) { s.TerminationGracePeriodSeconds = new(int64(0)) }, b: func(s *corev1.PodSpec, _ *corev1.Container) { s.TerminationGracePeriodSeconds = new(int64(1)) }},
+		"the version of a field": {
+			a: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
+			},
+			b: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name", APIVersion: "v1"}}}}
+			},
+			want: true,
+		},
 		"one of the two hooks of a container": {
 			a: func(_ *corev1.PodSpec, c *corev1.Container) {
 				c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/stop"}}}

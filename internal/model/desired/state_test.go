@@ -86,6 +86,9 @@ func TestOf(t *testing.T) {
 		"ordinals: surge serves while a member moves":          {"ordinal R=2 mu=0 surge=1 v1>v2", "0:v1+ 1:v2. 2:v2+*", "0>v2, 1 too many at v1"},
 		"ordinals: it goes, the highest first, when none does": {"ordinal R=2 mu=0 surge=2 v1>v2", "0:v2+ 1:v2+ 2:v2+* 3:v2+*", "3 goes, 2 goes"},
 		"ordinals: it goes when a scale-down leaves it out":    {"ordinal R=1 mu=0 surge=1 v1>v2", "0:v1+ 1:v1+ 2:v2+*", "0>v2, 2 goes, 1 goes, 1 too many at v1"},
+		"random: beside a pod that is missing and surge that is there": {
+			"random R=4 mu=0 surge=3 paused claims v1>v2", "a:v1+@$ b:v2+@$ c:v2+@$ x:v1+$*", "+new:v1, +new:v2*, +new:v2*, a>v1@, b>v2@, c>v2@",
+		},
 		"ordinals: surge in a pause is of the revision of a pod that a user named": {
 			"ordinal R=2 mu=0 surge=1 paused v1>v2", "0:v1+ 1:v2+@", "+2:v2*, 1>v2@",
 		},
@@ -505,5 +508,15 @@ func TestUnansweredDeleteOfTheLeastUseful(t *testing.T) {
 	snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: true}}
 	if got := line(desired.Of(snap)); got != "c goes" {
 		t.Errorf("got %s, want c goes", got)
+	}
+}
+
+// TestNoYieldBesideALostNode breaks all pods of a set. While the node of one does not answer, that may serve.
+func TestNoYieldBesideALostNode(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=3 v1>v2", "a:v1, b:v1, c:v2,")
+	snap.Replicas[0].Unreachable = true
+	if got := desired.Of(snap).YieldsAt; !got.IsZero() {
+		t.Errorf("the guard yields at %s", got)
 	}
 }
