@@ -115,9 +115,13 @@ func TestGoesBack(t *testing.T) {
 		{"0:v1+ 1:v2, 2:v2, 3:v2,", false, "delete web-2 (recreate at v1)\nhold web-1 and 1 more: 1 unavailable at revision v1, no more are moved to it\n"},
 		{"0:v1+ 1:v2, 2:v2, 3:v2,", true, stay},
 		{"0:v1+ 1:v2, 2:v2, 3:v2r", false, stay},
+		{"0:v1+ 1:v2, 2:v2, 3:v2x", false, "hold web-1 and 1 more: 1 unavailable at revision v1, no more are moved to it\n"},
 	} {
 		snap := snapshottest.Parse("ordinal R=4 mu=1 v1>v2", tt.state)
 		for i := range snap.Replicas {
+			if r := &snap.Replicas[i]; r.Terminating {
+				r.Ready = true // until its containers have ended
+			}
 			if pod := snap.Replicas[i].Pod; tt.worked {
 				started := metav1.NewTime(snap.Now.Add(-2 * time.Hour))
 				lost := metav1.NewTime(snap.Now.Add(-time.Hour))

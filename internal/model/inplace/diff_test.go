@@ -590,3 +590,23 @@ func TestDifferenceOfNames(t *testing.T) {
 		}
 	}
 }
+
+// TestNeedsResize looks for resources that a pod does not have yet.
+func TestNeedsResize(t *testing.T) {
+	t.Parallel()
+	p := pod(template(), "r1")
+	has := p.Spec.Containers[0].Resources
+	for name, tt := range map[string]struct {
+		change inplace.Change
+		want   bool
+	}{
+		"none":            {inplace.Change{}, false},
+		"what it has":     {inplace.Change{Resources: map[string]corev1.ResourceRequirements{"web": has}}, false},
+		"others":          {inplace.Change{Resources: map[string]corev1.ResourceRequirements{"web": requirements("cpu=7", "")}}, true},
+		"of no container": {inplace.Change{Resources: map[string]corev1.ResourceRequirements{"nope": requirements("cpu=7", "")}}, false},
+	} {
+		if got := tt.change.NeedsResize(p); got != tt.want {
+			t.Errorf("%s: needs a resize: %t", name, got)
+		}
+	}
+}

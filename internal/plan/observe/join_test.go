@@ -146,6 +146,28 @@ func TestVacatedOrdinals(t *testing.T) {
 	}
 }
 
+// TestLastDeletedLeavesThePlace deletes two pods while one is missing. The one that was deleted first has its successor.
+func TestLastDeletedLeavesThePlace(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas = new(int32(2))
+	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: "zone"}
+	in := func(id string, deleted int64) *corev1.Pod {
+		pod := seenPod(id, id, 1, 900)
+		pod.Labels, pod.Spec.NodeName = map[string]string{"app": "web", "zone": id[:1]}, "node"
+		if deleted > 0 {
+			pod.DeletionTimestamp = new(metav1.Unix(deleted, 0))
+		}
+		return pod
+	}
+	memory := &Memory{}
+	lookAgain(memory, set, in("bbbbb", 980), in("ccccc", 990), in("ddddd", 0))
+	got := lookAgain(memory, set, in("ddddd", 0)).Vacated
+	if diff := cmp.Diff(map[string]snapshot.Domain{"ccccc": {Value: "c"}}, got); diff != "" {
+		t.Errorf("vacated (-want +got):\n%s", diff)
+	}
+}
+
 // TestVacatedFirst loses two pods at once, while one is missing. The first by name is always the one that left a place.
 func TestVacatedFirst(t *testing.T) {
 	t.Parallel()
