@@ -47,7 +47,7 @@ func TestKnownObstacles(t *testing.T) {
 	}
 }
 
-// TestDyingClaimIsNoObstacle moves a pod whose claim is deleted with it, whoever controls the claim.
+// TestDyingClaimIsNoObstacle moves a pod whose claim is deleted with it, although another controller owns the claim.
 func TestDyingClaimIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	snap := snapshottest.Parse("ordinal claims R=1 mu=1 v1>v2", "0:v1+$")

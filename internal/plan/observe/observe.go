@@ -179,8 +179,10 @@ func (m *Memory) RevisionInput(o *snapshot.Objects, replicas []snapshot.Replica)
 	for _, pod := range o.Orphans { // once it is adopted, its template is needed to change it in place
 		in.Used.Insert(pod.Labels[v1beta1.RevisionLabel])
 	}
-	for _, revision := range m.replacing { // a pod of it comes, although none is there
-		in.Used.Insert(revision)
+	if o.Set.Spec.UpdateStrategy.RollingUpdate.Paused {
+		for _, revision := range m.replacing { // a pod of it comes, although none is there
+			in.Used.Insert(revision)
+		}
 	}
 	return in
 }

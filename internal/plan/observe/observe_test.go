@@ -122,12 +122,17 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestPodsToComeUseTheirRevision keeps the revision of a pod that is gone and that a pause replaces at its own revision.
+// TestPodsToComeUseTheirRevision keeps the revision of a pod that is gone and that a pause replaces at its own revision. Without a pause no
+// pod comes at it.
 func TestPodsToComeUseTheirRevision(t *testing.T) {
 	t.Parallel()
-	in := (&Memory{replacing: map[string]string{"aaaaa": "web-old"}}).RevisionInput(&snapshot.Objects{Set: &v1beta1.RollSet{}}, nil)
-	if !in.Used.Has("web-old") {
-		t.Errorf("revisions in use: %v", in.Used)
+	for _, paused := range []bool{true, false} {
+		set := &v1beta1.RollSet{}
+		set.Spec.UpdateStrategy.RollingUpdate.Paused = paused
+		in := (&Memory{replacing: map[string]string{"aaaaa": "web-old"}}).RevisionInput(&snapshot.Objects{Set: set}, nil)
+		if in.Used.Has("web-old") != paused {
+			t.Errorf("paused %t: revisions in use: %v", paused, in.Used)
+		}
 	}
 }
 

@@ -800,6 +800,9 @@ func TestHistoriesAgain(t *testing.T) {
 			"settle\nmaxSurge 1%", 9405},
 		// Surge comes for a template with which no pod starts, beside a pod that has ended and that a hook holds.
 		{"replicas 3\nsettle\npolicy Recreate\nhook preDelete 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreject b\ncordon\nmaxSurge 4\nsettle", 641944},
+		// A move takes a pod for a revision that is not kept, and another template comes before its successor, which a limit holds.
+		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy Recreate\nhook preDelete 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"cpu 64\nscaleMaxUnavailable 0\nzone-down a\nreplicas 6", 41},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +
