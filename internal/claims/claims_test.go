@@ -6,6 +6,7 @@ package claims_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -523,6 +525,45 @@ func TestOtherVolumeMode(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, claims.Status(snap)[0].Message); diff != "" {
 			t.Errorf("%q: message (-want +got):\n%s", mode, diff)
+		}
+	}
+}
+
+// TestTwoClaims has pods with two claims each. The claims of one pod are changed together, unless one of them is still being changed.
+func TestTwoClaims(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		growing, refused string
+		want             string
+	}{
+		"none is being changed":       {want: "grow claim data-web-1 to 2Gi\ngrow claim logs-web-1 to 2Gi"},
+		"one is being changed":        {growing: "data-web-1"},
+		"one was refused":             {refused: "logs-web-1", want: "grow claim data-web-1 to 2Gi\ngrow claim logs-web-1 to 2Gi"},
+		"another one was refused too": {refused: "data-web-1", want: "grow claim data-web-1 to 2Gi\ngrow claim logs-web-1 to 2Gi"},
+	} {
+		snap := observe("ordinal R=2 v1", "0:v1+ 1:v1+", "2Gi", nil)
+		logs := snap.Spec.VolumeClaimTemplates[0].DeepCopy()
+		logs.Name = "logs"
+		snap.Spec.VolumeClaimTemplates = append(snap.Spec.VolumeClaimTemplates, *logs)
+		snap.Known["v1"] = snapshot.RevisionOf("v1", snap.Spec)
+		snap.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain}
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{}
+		for i := range snap.Replicas {
+			r := &snap.Replicas[i]
+			for _, template := range []string{"data", "logs"} {
+				c := claim(r.ID, "1Gi")
+				c.Name = identity.ClaimName("web", template, r.ID)
+				if c.UID = types.UID(c.Name); c.Name == tt.growing {
+					c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+				}
+				if c.Name == tt.refused {
+					snap.Refusals[attempt.Key{Verb: attempt.GrowingClaim, Object: c.Name}] = snapshot.Refusal{Message: "no", Retry: time.Minute}
+				}
+				r.Claims = append(r.Claims, c)
+			}
+		}
+		if diff := cmp.Diff(tt.want, plan(snap)); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", name, diff)
 		}
 	}
 }

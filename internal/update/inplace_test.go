@@ -582,3 +582,14 @@ func TestResizeDisturbsItsDomain(t *testing.T) {
 		"hold web-1: zone b waits for web-0 in zone a, which is next; zone a: 1 of 2 pods moved, zone b: 1 of 1 pods moved",
 	})
 }
+
+// TestDomainThatCannotMove has a failure domain that has begun, and whose last pod cannot be changed in place. The next domain goes on.
+func TestDomainThatCannotMove(t *testing.T) {
+	t.Parallel()
+	snap := observe("InPlaceOnly", "ordinal R=4 mu=1 soak=0 env2>v2", "a/0:env2+ b/1:v1+ a/2:v2+ b/3:v1+")
+	checkPlan(t, snap, []string{
+		"close gate of web-3 (update in place to v2)",
+		"hold web-0: podUpdatePolicy InPlaceOnly: spec.containers[app].env: removed",
+		"hold web-1: 1 unavailable at revision v2, no more are moved to it",
+	})
+}

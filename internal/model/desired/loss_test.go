@@ -34,6 +34,7 @@ func TestLeastFirst(t *testing.T) {
 		}},
 		{"of unknown phase", func(lesser, _ *snapshot.Replica) { lesser.Phase = corev1.PodUnknown }},
 		{"not ready", func(lesser, _ *snapshot.Replica) { lesser.Ready = false }},
+		{"on a node that leaves", func(lesser, _ *snapshot.Replica) { lesser.Leaving = "node full is cordoned" }},
 		{"cheaper", func(lesser, _ *snapshot.Replica) { lesser.DeletionCost = -1 }},
 		{"on a node with more pods", func(_, other *snapshot.Replica) { other.Node = "empty" }},
 		{"ready for half as long", func(lesser, _ *snapshot.Replica) { lesser.ReadySince = now.Add(-30 * time.Minute) }},

@@ -500,14 +500,17 @@ func TestUnseenClaimsHoldTheirPlace(t *testing.T) {
 	}
 }
 
-// TestUnansweredDeleteOfTheLeastUseful sends a surplus pod that may be deleted already. It is not counted among those that suffice.
+// TestUnansweredDeleteOfTheLeastUseful sends a surplus pod that may be deleted already. It is not counted among those that suffice, and
+// not twice.
 func TestUnansweredDeleteOfTheLeastUseful(t *testing.T) {
 	t.Parallel()
-	snap := snapshottest.Parse("random R=2 v1", "a:v1+ b:v1+ c:v1+")
-	k := attempt.OfPod(attempt.Deleting, snap.Replicas[2].Pod)
-	snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: true}}
-	if got := line(desired.Of(snap)); got != "c goes" {
-		t.Errorf("got %s, want c goes", got)
+	for state, want := range map[string]string{"a:v1+ b:v1+ c:v1+": "c goes", "a:v1+ b:v1+ c:v1+ d:v1+": "d goes, c goes"} {
+		snap := snapshottest.Parse("random R=2 v1", state)
+		k := attempt.OfPod(attempt.Deleting, snap.Replicas[len(snap.Replicas)-1].Pod)
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: true}}
+		if got := line(desired.Of(snap)); got != want {
+			t.Errorf("%s: got %s, want %s", state, got, want)
+		}
 	}
 }
 

@@ -285,3 +285,15 @@ func TestEndedSoon(t *testing.T) {
 		})
 	}
 }
+
+func TestMounts(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "scratch"}, {Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-0"}}},
+	}}}
+	for claim, want := range map[string]bool{"data-web-0": true, "data": false, "": false} {
+		if got := podstate.Mounts(pod, claim); got != want {
+			t.Errorf("mounts %q: %t", claim, got)
+		}
+	}
+}

@@ -193,7 +193,8 @@ func TestPlan(t *testing.T) {
 		"lost with a pod at U on its way out, and its successor": {config: four, state: "a:v2x b:v2. c:v1+ d:v1+ e:v1+", steps: "1 2 3", want: "keeps 3, step 1 Rolling"},
 		"lost with an ordinal at U on its way out":               {config: "ordinal R=4 v1>v2", state: "0:v1+ 1:v1+ 2:v2+ 3:v2x", steps: "1 2 3", want: "keeps 2, step 2 Rolling"},
 		"an ordinal on the other side does not count":            {config: "ordinal R=4 v1>v2", state: "0:v1+ 1:v2+ 2:v1+ 3:v2. ", steps: "1", was: "1 Soaking 1s", want: "keeps 3, step 1 Rolling"},
-		"one that is not in use counts for nothing":              {config: "ordinal R=2 v1>v2", state: "0:v1+ 1:v2+ 5:v1+", steps: "1,pause 2", was: "1 Rolling 1s", want: "keeps 1, step 1 Paused"},
+		"one that is not in use counts for nothing":              {config: "ordinal R=3 v1>v2", state: "0:v1+ 1:v2+ 2:v2+ 5:v1+", steps: "1 2 3", want: "keeps 1, step 2 Rolling"},
+		"nor do claims without a pod":                            {config: "ordinal R=4 v1>v2", state: "0:v1+ 1:v2+ 2:- 3:v2+", steps: "1 2 3", want: "keeps 2, step 2 Rolling"},
 		"nor does one below, broken as it is":                    {config: "ordinal R=4 v1>v2", state: "0:v2. 1:v1+ 2:v1+ 3:v2+ ", steps: "1,pause", was: "1 Paused 1s", want: "keeps 3, step 1 Paused"},
 		"lost with an ordinal on the other side":                 {config: "ordinal R=4 v1>v2", state: "0:v2+ 1:v1+ 2:v1+ 3:v2+", steps: "1 2", want: "keeps 3, step 1 Rolling"},
 	}
