@@ -39,7 +39,7 @@ func Next(snap *snapshot.Set) action.Plan {
 
 // ofPods plans all but the disruption budget.
 func ofPods(snap *snapshot.Set) action.Plan {
-	before := action.Plan{EveryHold: snap.EveryHold}
+	var before action.Plan
 	for _, plan := range []func(*snapshot.Set) action.Plan{adoption.Own, adoption.Recognize} {
 		whose := plan(snap)
 		before.Join(leaveAside(snap, whose))

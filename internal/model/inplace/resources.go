@@ -33,8 +33,6 @@ func takeResources(c *Change, rest, wanted []corev1.Container) {
 		if takesAway(before.Requests, after.Requests) || takesAway(before.Limits, after.Limits) {
 			continue // the API server refuses to remove a resource; it remains as a difference
 		}
-		prune(r.Resources.Requests, w.Resources.Requests)
-		prune(r.Resources.Limits, w.Resources.Limits)
 		changed := changedResources(before, after)
 		if len(changed) == 0 {
 			continue
@@ -96,14 +94,6 @@ func overlay(list, other corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return list
-}
-
-// prune deletes cpu and memory from a list where another lacks them.
-func prune(list, other corev1.ResourceList) {
-	maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		_, ok := other[name]
-		return !ok && slices.Contains(resizable(), name)
-	})
 }
 
 // changedResources returns the resources whose request or limit differs.
