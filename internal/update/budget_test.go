@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/update"
 )
@@ -145,5 +147,19 @@ func TestBudgetNamesTheFirst(t *testing.T) {
 		"hold web-0: it is not ready, and the partition keeps it at revision v1\n"
 	if diff := cmp.Diff(want, p.String()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// TestNoWaitForSurgeThatIsRefused moves a pod although surge is about to be created once more, which the API server refused before.
+func TestNoWaitForSurgeThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for definite, want := range map[bool]string{true: "delete web-1 (recreate at v2)\nhold web-0: 1 unavailable at revision v2, no more are moved to it\n", false: "hold web-1 and 1 more: surge comes first\n"} {
+		snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 v1>v2", "0:v1+ 1:v1+")
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{{Verb: attempt.Creating, Object: "2"}: {Message: "denied", Definite: definite}}
+		w := desired.Of(snap)
+		p := update.Plan(snap, w, scaled(snap, w))
+		if diff := cmp.Diff(want, p.String()); diff != "" {
+			t.Errorf("definite %t: plan (-want +got):\n%s", definite, diff)
+		}
 	}
 }

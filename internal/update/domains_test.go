@@ -339,19 +339,20 @@ func TestSoakOfOtherDomains(t *testing.T) {
 func TestUnansweredDeleteHoldsOthers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		state      string
-		unanswered int
-		unsettled  bool
-		want       string
+		config, state string
+		unanswered    int
+		unsettled     bool
+		want          string
 	}{
-		{"a/0:v2+ b/1:v1+", 0, false, "delete 1"},
-		{"a/0:v2+ b/1:v1+ a/2:v2+*", 2, true, "delete 1"},
+		{"ordinal R=2 mu=2 soak=0 v1>v2", "a/0:v2+ b/1:v1+", 0, false, "delete 1"},
+		{"random R=2 mu=2 surge=1 claims soak=0 v1>v2", "a/a:v2+$ b/b:v1+$ a/c:v2+$*", 2, true, "delete b"},
 		{
-			"a/0:v2+ b/1:v1+", 0, true, "1: zone b waits for web-0 in zone a, which may be deleted already: its deletion was not answered; " +
+			"ordinal R=2 mu=2 soak=0 v1>v2", "a/0:v2+ b/1:v1+", 0, true,
+			"1: zone b waits for web-0 in zone a, which may be deleted already: its deletion was not answered; " +
 				"zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved",
 		},
 	} {
-		snap := snapshottest.Parse("ordinal R=2 mu=2 surge=1 soak=0 v1>v2", tt.state)
+		snap := snapshottest.Parse(tt.config, tt.state)
 		k := attempt.OfPod(attempt.Deleting, snap.Replicas[tt.unanswered].Pod)
 		snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: tt.unsettled}}
 		if diff := cmp.Diff(tt.want, summary(update.Plan(snap, desired.Of(snap), action.Plan{}))); diff != "" {

@@ -593,3 +593,19 @@ func TestDomainThatCannotMove(t *testing.T) {
 		"hold web-1: 1 unavailable at revision v2, no more are moved to it",
 	})
 }
+
+// TestRecreationDoesNotSoak recreates a pod that cannot get its resources a minute after a pod of another domain was replaced. A pod that
+// a user named waits.
+func TestRecreationDoesNotSoak(t *testing.T) {
+	t.Parallel()
+	for named, want := range map[bool]string{false: "delete web-1 (recreate at cpu2: resize: no room)", true: "hold web-1: zone b waits for soakSeconds to pass until 03:08:05Z; zone b: 1 to replace"} {
+		snap := observe("InPlaceIfPossible", "ordinal R=2 mu=1 soak=300 cpu2", "a/0:cpu2+ b/1:cpu2+")
+		origin := snapshot.Origin{Revision: "cpu2", Known: true, Domain: snapshot.Domain{Value: "a"}}
+		snap.Replicas[0].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
+		snap.Replicas[0].ReadySince = snap.Now.Add(-time.Minute)
+		if snap.Replicas[1].Specified = named; !named {
+			snap.Replicas[1].Infeasible = "no room"
+		}
+		checkPlan(t, snap, []string{want})
+	}
+}

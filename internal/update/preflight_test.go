@@ -75,6 +75,11 @@ func TestPreflight(t *testing.T) {
 			want:     "hold web-a and 2 more: the API server cannot judge pods of revision v2: timed out",
 			wantWake: time.Second,
 		},
+		"but pods of the revision are there": {
+			state: "a:v1+ b:v1+ c:v2+", answer: &snapshot.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
+			want: `delete web-b (recreate at v2)
+				hold web-a: 1 unavailable at revision v2, no more are moved to it`,
+		},
 		"and a broken pod of unknown origin may be what the template gives": {
 			state: "a:v9. b:v2+ c:v2+", answer: &snapshot.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
 			want:     "hold web-a: the API server cannot judge pods of revision v2: timed out",

@@ -447,10 +447,23 @@ func TestUnprovenPodMovesOnce(t *testing.T) {
 // TestStrayGoesFirst has a stray and a pod of the update revision that stand in, and one of them is not needed.
 func TestStrayGoesFirst(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]string{"a:v2, b:v3, c:v1+": "a", "a:v3, b:v2, c:v1+": "b"} {
-		if going := desired.Of(snapshottest.Parse("random R=1 mu=1 surge=1 v1>v3", state)).Going; len(going) != 1 || going[0].ID != want {
-			t.Errorf("%s: %d pods go, want %s", state, len(going), want)
+	for _, tt := range []struct{ config, state, want string }{
+		{"random R=1 mu=1 surge=1 v1>v3", "a:v2, b:v3, c:v1+", "a"},
+		{"random R=1 mu=1 surge=1 v1>v3", "a:v3, b:v2, c:v1+", "b"},
+		{"random R=3 p=2 mu=3 surge=1 v1>v3", "a:v2, b:v2, c:v2, d:v3, e:v3, f:v1+", "c"},
+	} {
+		if going := desired.Of(snapshottest.Parse(tt.config, tt.state)).Going; len(going) == 0 || going[0].ID != tt.want {
+			t.Errorf("%s: %v go, want %s first", tt.state, going, tt.want)
 		}
+	}
+}
+
+// TestSurgeForMembersOnly makes surge for as many pods as the set has places for, and not for surplus pods.
+func TestSurgeForMembersOnly(t *testing.T) {
+	t.Parallel()
+	snap := snapshottest.Parse("random R=2 p=1 mu=0 surge=2 claims v1>v2", "a:v1+$ b:v1+$ c:v1+$ d:v1+$")
+	if got := desired.Of(snap).Surge; got != 1 {
+		t.Errorf("%d surge pods are wanted, want 1", got)
 	}
 }
 

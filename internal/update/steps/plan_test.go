@@ -158,6 +158,7 @@ func TestPlan(t *testing.T) {
 		"a partition that lets it be":         {config: four + " p=3", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
 		"a partition that stops it midway":    {config: four + " p=3", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2,gate=A:1", was: "2 Rolling 1h", gates: "A=Unknown", want: "keeps 2, step 2 Rolling, waits"},
 		"False while nothing was tried":       {config: four + " p=4", state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:1", was: "1 Rolling 1h", gates: "A=False", want: "keeps 3, step 1 Rolling, waits, begins A"},
+		"True while nothing was tried":        {config: four + " p=4", state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:1", was: "1 Rolling 1h", gates: "A=True", want: "keeps 3, step 1 Rolling, waits"},
 		"no soak in a pause":                  {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30", was: "1 Soaking 20s", want: "keeps 3, step 1 Paused, waits, no clock"},
 		"no time runs out in a pause":         {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5", was: "1 Gated 4h", gates: "A=Unknown", want: "keeps 3, step 1 Paused, waits, no clock"},
 		"a pause while a person is awaited":   {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30,pause", was: "1 Paused 4h", want: "keeps 3, step 1 Paused, waits"},
