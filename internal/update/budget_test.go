@@ -163,3 +163,17 @@ func TestNoWaitForSurgeThatIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyWhatIsLackingMoves has two broken pods, and one pod is lacking. While scaling deletes pods, the other one may be deleted next.
+func TestOnlyWhatIsLackingMoves(t *testing.T) {
+	t.Parallel()
+	for rests, want := range map[bool]string{true: "delete web-b (recreate at v2)\n", false: "delete web-b (recreate at v2)\ndelete web-a (recreate at v2)\n"} {
+		snap := snapshottest.Parse("random R=3 mu=2 v1>v2", "a:v1, b:v1, c:v2+")
+		w := desired.Of(snap)
+		w.Rests, w.Short = rests, map[string]int{"v2": 1}
+		p := update.Plan(snap, w, action.Plan{})
+		if diff := cmp.Diff(want, p.String()); diff != "" {
+			t.Errorf("rests %t: plan (-want +got):\n%s", rests, diff)
+		}
+	}
+}

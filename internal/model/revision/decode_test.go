@@ -129,3 +129,23 @@ func TestDecodeDoesNotMergeKeysThatComeTwice(t *testing.T) {
 		t.Error("the pod gets the network of the host")
 	}
 }
+
+// TestDecoderForgets decodes a revision once while it exists, and again after it was gone.
+func TestDecoderForgets(t *testing.T) {
+	t.Parallel()
+	object := rolledOut(t, 1).named("app:v1")
+	object.UID = "r1"
+	var d revision.Decoder
+	first, _, err := d.Decode(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Keep([]*appsv1.ControllerRevision{object})
+	if again, _, _ := d.Decode(object); again != first {
+		t.Error("it is decoded twice")
+	}
+	d.Keep(nil)
+	if again, _, _ := d.Decode(object); again == first {
+		t.Error("it is remembered once it is gone")
+	}
+}
