@@ -189,3 +189,16 @@ func TestGrowthTakenBack(t *testing.T) {
 		})
 	}
 }
+
+// TestGrowthOfALostVolume takes no growth back of a claim that has lost its volume.
+func TestGrowthOfALostVolume(t *testing.T) {
+	t.Parallel()
+	for phase, want := range map[corev1.PersistentVolumeClaimPhase]string{corev1.ClaimBound: "take the growth of claim data-web-0 back to 2Gi", corev1.ClaimLost: ""} {
+		lost := claim("0", "4Gi")
+		lost.Status.Phase, lost.Status.Capacity[corev1.ResourceStorage] = phase, resource.MustParse("1Gi")
+		snap := observe("ordinal R=1 v1", "0:v1+", "2Gi", map[string]*corev1.PersistentVolumeClaim{"0": lost})
+		if diff := cmp.Diff(want, plan(snap)); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", phase, diff)
+		}
+	}
+}

@@ -42,6 +42,10 @@ func TestLeaving(t *testing.T) {
 			node: tainted("leaves", corev1.TaintEffectNoSchedule), why: "node n has the taint leaves",
 			pod: tolerating(corev1.Toleration{Key: "leaves", Value: "now"}),
 		},
+		"a tolerated effect": {
+			node: tainted("leaves", corev1.TaintEffectNoSchedule), why: "node n has the taint leaves", comesBack: true,
+			pod: tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}),
+		},
 		"another effect": {
 			node: tainted("leaves", corev1.TaintEffectNoSchedule), why: "node n has the taint leaves",
 			pod: tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}),

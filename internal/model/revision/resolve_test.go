@@ -540,6 +540,19 @@ func TestNeverProvenAgain(t *testing.T) {
 	}
 }
 
+// TestNothingProvenAgain returns to the first revision, and no revision was ever proven.
+func TestNothingProvenAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	first := w.settle(t).Update.Name
+	w.image("app:v2")
+	w.settle(t)
+	w.image("app:v1")
+	if r := w.settle(t); r.Update.Name != first || r.Update.Number != 3 {
+		t.Errorf("update is %s with number %d, want %s and 3", r.Update.Name, r.Update.Number, first)
+	}
+}
+
 // TestProvenWithOneNumber always finds the same of two revisions that were proven with one number.
 func TestProvenWithOneNumber(t *testing.T) {
 	t.Parallel()

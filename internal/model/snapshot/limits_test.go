@@ -34,6 +34,12 @@ func scaled(s *v1beta1.RollSetSpec) *v1beta1.RollSetSpec {
 	return s
 }
 
+// onDelete returns a spec of the strategy OnDelete.
+func onDelete(s *v1beta1.RollSetSpec) *v1beta1.RollSetSpec {
+	s.UpdateStrategy.Type = v1beta1.OnDeleteStrategy
+	return s
+}
+
 func TestResolveLimits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -46,6 +52,7 @@ func TestResolveLimits(t *testing.T) {
 		"unavailable rounds down beside it":   {spec(3, "", "50%", "1"), snapshot.Limits{Replicas: 3, MaxUnavailable: 1, MaxSurge: 1}},
 		"both come to nothing":                {spec(3, "", "0%", "0"), snapshot.Limits{Replicas: 3, MaxUnavailable: 1}},
 		"partition rounds up":                 {spec(10, "11%", "1", ""), snapshot.Limits{Replicas: 10, Partition: 2, MaxUnavailable: 1}},
+		"OnDelete takes neither":              {onDelete(spec(4, "2", "1", "1")), snapshot.Limits{Replicas: 4, MaxUnavailable: 1}},
 		"1% of ten is one":                    {spec(10, "1%", "1", ""), snapshot.Limits{Replicas: 10, Partition: 1, MaxUnavailable: 1}},
 		"99% leaves one to try":               {spec(2, "99%", "1", ""), snapshot.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}},
 		"1% leaves one behind":                {spec(2, "1%", "1", ""), snapshot.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}},
