@@ -27,6 +27,10 @@ func TestGate(t *testing.T) {
 	if g := inplace.GateOf(p); g.Declared {
 		t.Errorf("a pod with another gate: %+v", g)
 	}
+	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}, {ConditionType: "example.com/gate"}}
+	if g := inplace.GateOf(p); !g.Declared {
+		t.Errorf("a pod with the gate before another: %+v", g)
+	}
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
 	if g := inplace.GateOf(p); g.Closed() || g.Passable() {
 		t.Errorf("a gate that was never set: %+v", g)

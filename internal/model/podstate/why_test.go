@@ -383,6 +383,11 @@ func TestWhyRunning(t *testing.T) {
 			}),
 			want: want,
 		},
+		"no restart is counted": {pod: notReady(corev1.ContainerStatus{State: running(time.Minute), LastTerminationState: terminated(1, "Error")}), want: want},
+		"its state is not reported": {
+			pod:  notReady(corev1.ContainerStatus{RestartCount: 1, LastTerminationState: terminated(1, "Error")}),
+			want: "container app has not started",
+		},
 		"unless it ran out of memory": {
 			pod:  again(time.Minute, terminated(137, "OOMKilled")),
 			want: "container app: CrashLoopBackOff: last exit code 137 (OOMKilled)",

@@ -428,6 +428,12 @@ func TestEqualRevisionsKeepTheUpdateRevision(t *testing.T) {
 	if r := w.resolve(t); r.Update.Name != duplicate.Name {
 		t.Errorf("without a status, the update revision is %s, want the newest, %s", r.Update.Name, duplicate.Name)
 	}
+	duplicate.Revision = update.Revision
+	for range 20 {
+		if r := w.resolve(t); r.Update.Name != min(update.Name, duplicate.Name) {
+			t.Fatalf("with one number, the update revision is %s, want the first by name, %s", r.Update.Name, min(update.Name, duplicate.Name))
+		}
+	}
 }
 
 func TestChangeCause(t *testing.T) {

@@ -85,6 +85,7 @@ func TestPlan(t *testing.T) {
 		"not known":                       {edit: unserved},
 		"refused a moment ago":            {edit: refused},
 		"the number changed":              {budgets: []*policyv1.PodDisruptionBudget{budget("web", "1")}, edit: percent, want: "change budget web (minAvailable 0)"},
+		"the selector was edited":         {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", "1"), selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}))}, want: "change budget web (minAvailable 3)"},
 		"foreign":                         {budgets: []*policyv1.PodDisruptionBudget{budget("mine", "")}},
 		"foreign comes":                   {budgets: []*policyv1.PodDisruptionBudget{budget("mine", ""), budget("web", "1")}, want: "delete budget web (mine selects the same pods)"},
 		"foreign, everywhere":             {budgets: []*policyv1.PodDisruptionBudget{edited(budget("mine", ""), selecting(&metav1.LabelSelector{}))}},
