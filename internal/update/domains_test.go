@@ -455,7 +455,9 @@ func TestOriginateOnce(t *testing.T) {
 	update.Originate(snap, w, &p)
 	var origins []string
 	for _, a := range p.Actions {
-		origins = append(origins, strings.ReplaceAll(a.(action.Create).Origin, snapshottest.Zone, "zone"))
+		if created, ok := a.(action.Create); ok {
+			origins = append(origins, strings.ReplaceAll(created.Origin, snapshottest.Zone, "zone"))
+		}
 	}
 	if diff := cmp.Diff("v1 zone=a, v1 zone=b", strings.Join(origins, ", ")); diff != "" {
 		t.Errorf("origins (-want +got):\n%s", diff)

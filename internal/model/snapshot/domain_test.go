@@ -61,8 +61,11 @@ func TestOnItsWay(t *testing.T) {
 	for _, tt := range []struct {
 		deleted, grace, want time.Duration
 	}{
-		{0, 10 * time.Minute, time.Minute}, {20 * time.Second, 10 * time.Minute, 40 * time.Second}, {2 * time.Minute, 10 * time.Minute, 0},
-		{0, 5 * time.Second, 15 * time.Second}, {50 * time.Second, 5 * time.Second, 0},
+		{0, 10 * time.Minute, time.Minute},
+		{20 * time.Second, 10 * time.Minute, 40 * time.Second},
+		{2 * time.Minute, 10 * time.Minute, 0},
+		{0, 5 * time.Second, 15 * time.Second},
+		{50 * time.Second, 5 * time.Second, 0},
 	} {
 		end := metav1.NewTime(now.Add(tt.grace - tt.deleted))
 		r := snapshot.Replica{Content: snapshot.Content{Pod: &corev1.Pod{}, Terminating: true}}

@@ -265,13 +265,13 @@ func TestIdentify(t *testing.T) {
 // TestLeaving has a pod on a cordoned node. If the template names the node, its successor would be there too.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{Unschedulable: true}}
-	for name, want := range map[string]string{"": "node node is cordoned", "node": ""} {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	for name, want := range map[string]string{"": "node n1 is cordoned", "n1": ""} {
 		set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 		set.Spec.Replicas, set.Spec.Disruption = new(int32(1)), &v1beta1.Disruption{OnDrain: v1beta1.ReplaceOnDrain}
 		set.Spec.Template.Spec.NodeName = name
 		pod := seenPod("1", "aaaaa", 1, 900)
-		pod.Labels, pod.Spec.NodeName = map[string]string{"app": "web"}, "node"
+		pod.Labels, pod.Spec.NodeName = map[string]string{"app": "web"}, "n1"
 		memory := &Memory{}
 		o := &snapshot.Objects{Set: set, Selector: labels.Everything(), Pods: []*corev1.Pod{pod}, Nodes: []*corev1.Node{node}, Now: time.Unix(1000, 0)}
 		if got := Snapshot(Input{Objects: o, Replicas: memory.Join(o)}, memory).Replicas[0].Leaving; got != want {
