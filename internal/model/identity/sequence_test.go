@@ -222,6 +222,10 @@ func TestPlaceOf(t *testing.T) {
 			t.Fatalf("At(PlaceOf(%q)) = %q", id, s.At(s.PlaceOf(id)))
 		}
 	})
+	const next = 3313534 // the permutation leads from here to IDs, the first number that is no place, and from there to an id
+	if s := identity.NewSequence("u"); s.PlaceOf(s.At(next)) != next {
+		t.Errorf("PlaceOf(At(%d)) = %d", next, s.PlaceOf(s.At(next)))
+	}
 }
 
 func TestIssued(t *testing.T) {
