@@ -434,7 +434,8 @@ func (w *world) find(c *cells, a action.Action) int {
 	panic(fmt.Sprintf("there is nothing to do this to: %s", a))
 }
 
-// place returns the index of an identity that gets its pod: its ordinal, that of its claims, or a free one.
+// place returns the index of an identity that gets its pod: its ordinal, that of its claims, or a free one. If none is free, a pod that
+// terminates has ended now. It is −1 if none terminates.
 func (w *world) place(c *cells, id string) int {
 	if w.snap.Ordinal() {
 		ordinal, err := strconv.Atoi(id)
@@ -448,7 +449,15 @@ func (w *world) place(c *cells, id string) int {
 			return i
 		}
 	}
-	return slices.Index(c[:], nothing)
+	if free := slices.Index(c[:], nothing); free >= 0 {
+		return free
+	}
+	for i, k := range c {
+		if w.replicas[i][k].Terminating && w.next[k] == nothing {
+			return i
+		}
+	}
+	return -1
 }
 
 // born returns the kind of a pod that was just created.
