@@ -99,16 +99,6 @@ func TestVictimsInARollout(t *testing.T) {
 	}
 }
 
-// TestTerminatingSurgeIsNotTooMany scales down beside surge that terminates. It is not counted among the pods that are there.
-func TestTerminatingSurgeIsNotTooMany(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("ordinal R=2 mu=0 surge=1 v1", "0:v1+ 1:v1. 5:v1+ 2:v1x*")
-	p := scale.Down(snap, desired.Of(snap))
-	if diff := cmp.Diff("delete web-5 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
 // TestRangeMovesInOrder moves the range of ordinals of an OrderedReady set. The pods below it go one after the other, and as many come.
 func TestRangeMovesInOrder(t *testing.T) {
 	t.Parallel()
@@ -123,26 +113,6 @@ func TestRangeMovesInOrder(t *testing.T) {
 	}
 }
 
-// TestScaledDownAfterThoseBelow keeps a pod of an OrderedReady set until the one below it is there, although that has claims already.
-func TestScaledDownAfterThoseBelow(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("ordered R=2 claims v1", "0:v1+$ 1:- 5:v1+$")
-	p := scale.Down(snap, desired.Of(snap))
-	if diff := cmp.Diff("hold web-5: podManagementPolicy OrderedReady: web-1 does not exist", strings.TrimSpace(p.String())); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
-// TestOldGoesBeforeTheHighest moves the range of an OrderedReady set under Recreate. No new pod comes before the old ones are gone.
-func TestOldGoesBeforeTheHighest(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("ordered R=2 start=3 recreate v1>v2", "0:v1+ 1:v2+")
-	p := scale.Down(snap, desired.Of(snap))
-	if diff := cmp.Diff("delete web-0 (its ordinal is not in use)", strings.TrimSpace(p.String())); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
 // TestHighestGoesFirst has one pod too many below the range of an OrderedReady set. The highest goes, although another is not in service;
 // pods that are only misplaced go the other way.
 func TestHighestGoesFirst(t *testing.T) {
@@ -153,6 +123,28 @@ func TestHighestGoesFirst(t *testing.T) {
 		p := scale.Down(snap, desired.Of(snap))
 		if diff := cmp.Diff(want, strings.TrimSpace(p.String())); diff != "" {
 			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		}
+	}
+}
+
+// TestOrdinalsThatGo deletes pods whose ordinals are not in use.
+func TestOrdinalsThatGo(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ config, state, want string }{
+		"surge that terminates does not count": {
+			"ordinal R=2 mu=0 surge=1 v1", "0:v1+ 1:v1. 5:v1+ 2:v1x*", "delete web-5 (its ordinal is not in use)",
+		},
+		"OrderedReady waits for the pods below, although their claims are there": {
+			"ordered R=2 claims v1", "0:v1+$ 1:- 5:v1+$", "hold web-5: podManagementPolicy OrderedReady: web-1 does not exist",
+		},
+		"under Recreate an old pod goes before the highest one": {
+			"ordered R=2 start=3 recreate v1>v2", "0:v1+ 1:v2+", "delete web-0 (its ordinal is not in use)",
+		},
+	} {
+		snap := snapshottest.Parse(tt.config, tt.state)
+		p := scale.Down(snap, desired.Of(snap))
+		if diff := cmp.Diff(tt.want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", name, diff)
 		}
 	}
 }

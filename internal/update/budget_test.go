@@ -52,55 +52,42 @@ func TestGuardCountsSurge(t *testing.T) {
 	}
 }
 
-// TestEndedPodHoldsItsPlace has surge that does not become ready, beside a pod that has ended and is not deleted yet. The surge is not too
-// much: it does not come back at the current revision.
-func TestEndedPodHoldsItsPlace(t *testing.T) {
+// TestBudget plans beside pods and places that do not count alike.
+func TestBudget(t *testing.T) {
 	t.Parallel()
-	snap := snapshottest.Parse("random R=3 mu=0 surge=3 v1>v2", "a:v1+ b:v1! c:v1+ x:v2, y:v2,")
-	p := update.Plan(snap, desired.Of(snap), action.Plan{})
-	if diff := cmp.Diff("hold web-c and 1 more: 2 unavailable at revision v2, no more are moved to it\n", p.String()); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
-// TestGuardCountsTheLowestInOrder has the claims of a lost pod below one that is on its way to the update revision.
-func TestGuardCountsTheLowestInOrder(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("ordered R=4 mu=1 claims v1>v2", "0:- 1:v2x$ 2:v1,$ 3:v2+$")
-	p := update.Plan(snap, desired.Of(snap), action.Plan{})
-	if diff := cmp.Diff("hold web-2: 1 unavailable at revision v2, no more are moved to it\n", p.String()); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
-// TestGuardCountsPlaces lacks a pod that the API server refuses. The place holds pods that serve, and no broken ones.
-func TestGuardCountsPlaces(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]string{
-		"a:v1+ b:v1+ c:v2+": "hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
-		"a:v1+ b:v1, c:v2+": "delete web-b (recreate at v2)\nhold web-a: 2 unavailable at revision v2, no more are moved to it",
+	for name, tt := range map[string]struct{ config, state, want string }{
+		"a pod that has ended holds its place, so that surge is not too much": {
+			"random R=3 mu=0 surge=3 v1>v2", "a:v1+ b:v1! c:v1+ x:v2, y:v2,",
+			"hold web-c and 1 more: 2 unavailable at revision v2, no more are moved to it",
+		},
+		"the claims of a lost pod are not the lowest pod in order": {
+			"ordered R=4 mu=1 claims v1>v2", "0:- 1:v2x$ 2:v1,$ 3:v2+$", "hold web-2: 2 unavailable at revision v2, no more are moved to it",
+		},
+		"a place whose pod is refused holds pods that serve": {
+			"random R=4 mu=1 refused v1>v2", "a:v1+ b:v1+ c:v2+", "hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+		},
+		"and no broken ones": {
+			"random R=4 mu=1 refused v1>v2", "a:v1+ b:v1, c:v2+",
+			"delete web-b (recreate at v2)\nhold web-a: 2 unavailable at revision v2, no more are moved to it",
+		},
+		"surge that starts is waited for": {
+			"ordinal R=2 mu=1 surge=1 refused v1>v2", "0:v1+ 1:v1+ 2:v2.*", "hold web-1 and 1 more: surge comes first",
+		},
+		"unless its ordinal is out of range": {
+			"ordinal R=2 mu=1 surge=1 refused v1>v2", "0:v1+ 1:v1+ 5:v2.*",
+			"delete web-1 (recreate at v2)\nhold web-0: 1 unavailable at revision v2, no more are moved to it",
+		},
+		"the first unavailable pod is named, and not the one that moves": {
+			"ordinal R=4 p=1 mu=2 v1>v2", "0:v1, 1:v1, 2:v1+ 3:v1+",
+			"delete web-1 (recreate at v2)\nhold web-3 and 1 more: maxUnavailable 2: 2 of 4 pods are available, web-0 and 1 more are not\n" +
+				"hold web-0: it is not ready, and the partition keeps it at revision v1",
+		},
 	} {
-		snap := snapshottest.Parse("random R=4 mu=1 refused v1>v2", state)
+		snap := snapshottest.Parse(tt.config, tt.state)
 		w := desired.Of(snap)
 		p := update.Plan(snap, w, scaled(snap, w))
-		if diff := cmp.Diff(want+"\n", p.String()); diff != "" {
-			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
-		}
-	}
-}
-
-// TestNoWaitForSurgeThatGoes moves a pod although surge starts whose ordinal is out of range, and no other can come.
-func TestNoWaitForSurgeThatGoes(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]string{
-		"0:v1+ 1:v1+ 5:v2.*": "delete web-1 (recreate at v2)\nhold web-0: 1 unavailable at revision v2, no more are moved to it",
-		"0:v1+ 1:v1+ 2:v2.*": "hold web-1 and 1 more: surge comes first",
-	} {
-		snap := snapshottest.Parse("ordinal R=2 mu=1 surge=1 refused v1>v2", state)
-		w := desired.Of(snap)
-		p := update.Plan(snap, w, scaled(snap, w))
-		if diff := cmp.Diff(want+"\n", p.String()); diff != "" {
-			t.Errorf("%s: plan (-want +got):\n%s", state, diff)
+		if diff := cmp.Diff(tt.want+"\n", p.String()); diff != "" {
+			t.Errorf("%s: plan (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -135,18 +122,6 @@ func TestGoesBack(t *testing.T) {
 		if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 			t.Errorf("%s, worked %t: plan (-want +got):\n%s", tt.state, tt.worked, diff)
 		}
-	}
-}
-
-// TestBudgetNamesTheFirst moves a broken pod. The first that is not available is another one, which the partition keeps.
-func TestBudgetNamesTheFirst(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("ordinal R=4 p=1 mu=2 v1>v2", "0:v1, 1:v1, 2:v1+ 3:v1+")
-	p := update.Plan(snap, desired.Of(snap), action.Plan{})
-	want := "delete web-1 (recreate at v2)\nhold web-3 and 1 more: maxUnavailable 2: 2 of 4 pods are available, web-0 and 1 more are not\n" +
-		"hold web-0: it is not ready, and the partition keeps it at revision v1\n"
-	if diff := cmp.Diff(want, p.String()); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 

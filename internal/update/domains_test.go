@@ -367,7 +367,18 @@ func TestOriginate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config, state, want string
 		vacated             map[string]snapshot.Domain
+		// replaces are the zones of the pods that pods were created for.
+		replaces map[string]string
 	}{
+		"one of a zone that a new pod replaces is replaced too": {
+			config: "random R=2 reached=2 soak=0 v1", state: "a/a:v1x ?/b:v1.", replaces: map[string]string{"b": "a"}, want: "v1 zone=a",
+		},
+		"what was never available inherits its zone": {
+			config: "random R=2 reached=2 soak=0 v1", state: "b/a:v1x b/b:v1+", replaces: map[string]string{"a": "a"}, want: "v1 zone=a",
+		},
+		"one that has its successor comes last": {
+			config: "random R=3 reached=3 soak=0 v1", state: "b/b:v1X a/a:v1x ?/c:v1.", replaces: map[string]string{"c": "b"}, want: "v1 zone=a, v1 zone=b",
+		},
 		"surge that stays replaces a pod of the domain in turn": {
 			config: "random R=3 mu=0 surge=1 soak=0 v1>v2", state: "b/a:v1+ a/b:v1+ b/c:v1+", want: "v2 zone=a",
 		},
@@ -411,6 +422,13 @@ func TestOriginate(t *testing.T) {
 			t.Parallel()
 			snap := snapshottest.Parse(tt.config, tt.state)
 			snap.Vacated = tt.vacated
+			for i := range snap.Replicas {
+				r := &snap.Replicas[i]
+				if zone, ok := tt.replaces[r.ID]; ok {
+					origin := snapshot.Origin{Revision: "v1", Domain: snapshot.Domain{Value: zone}, Known: true}
+					r.Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
+				}
+			}
 			w := desired.Of(snap)
 			p := scaled(snap, w)
 			update.Originate(snap, w, &p)
@@ -424,43 +442,6 @@ func TestOriginate(t *testing.T) {
 				t.Errorf("%s of %s (-want +got):\n%s", tt.config, tt.state, diff)
 			}
 		})
-	}
-}
-
-// TestOriginateBeside creates a pod beside one that replaces another: the successor of one that terminates, whose zone others may leave
-// too; and one that terminates itself before it was ever available.
-func TestOriginateBeside(t *testing.T) {
-	t.Parallel()
-	origin := snapshot.Origin{Revision: "v1", Domain: snapshot.Domain{Value: "a"}, Known: true}
-	for state, replaces := range map[string]int{"a/a:v1x ?/b:v1.": 1, "b/a:v1x b/b:v1+": 0} {
-		snap := snapshottest.Parse("random R=2 reached=2 soak=0 v1", state)
-		snap.Replicas[replaces].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
-		w := desired.Of(snap)
-		p := scaled(snap, w)
-		update.Originate(snap, w, &p)
-		if created, ok := p.Actions[0].(action.Create); !ok || created.Origin != origin.String(snapshottest.Zone) {
-			t.Errorf("%s: plan %s, want a pod of zone a", state, p.String())
-		}
-	}
-}
-
-// TestOriginateOnce creates two pods beside one that replaces one of two that terminate. The first replaces the other one.
-func TestOriginateOnce(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("random R=3 reached=3 soak=0 v1", "b/b:v1X a/a:v1x ?/c:v1.")
-	origin := snapshot.Origin{Revision: "v1", Domain: snapshot.Domain{Value: "b"}, Known: true}
-	snap.Replicas[2].Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
-	w := desired.Of(snap)
-	p := scaled(snap, w)
-	update.Originate(snap, w, &p)
-	var origins []string
-	for _, a := range p.Actions {
-		if created, ok := a.(action.Create); ok {
-			origins = append(origins, strings.ReplaceAll(created.Origin, snapshottest.Zone, "zone"))
-		}
-	}
-	if diff := cmp.Diff("v1 zone=a, v1 zone=b", strings.Join(origins, ", ")); diff != "" {
-		t.Errorf("origins (-want +got):\n%s", diff)
 	}
 }
 

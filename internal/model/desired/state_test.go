@@ -161,6 +161,15 @@ func TestOf(t *testing.T) {
 		"random: while the guard holds it does so too if a broken pod of the update revision is to go back": {
 			"random R=4 p=1 mu=1 surge=2 v1>v2", "a:v1+ b:v2. c:v2. d:v2. e:v2.", "+new:v1, b>v1, c>v1, d>v1, e>v1, 1 too many at v2",
 		},
+		"random: nor beside a terminating pod that comes there": {
+			"random R=4 mu=1 claims v1>v2", "a:v1+$ b:v2+$ c:v2x$ d:-", "+new:v1, a>v2, 1 too many at v1",
+		},
+		"random: a pod that terminates for too long is not on its way": {
+			"random R=4 mu=1 claims v1>v2", "a:v1+$ b:v2+$ c:v2X$ d:-", "+new:v2, a>v2, 1 too many at v1",
+		},
+		"random: nor has surge that terminates a successor": {
+			"random R=4 mu=1 claims v1>v2", "a:v1+$ b:v2+$ c:v2x$* d:v2+$ e:-", "+new:v2, a>v2, 1 too many at v1",
+		},
 		"random: beside one that comes at the update revision no other does": {
 			"random R=4 reached=4 claims v1>v2", "a:v1x$ b:v1+$ c:v1+$", "+new:v1, b>v2, c>v2, 2 too many at v1",
 		},
@@ -183,17 +192,29 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestUnansweredDeletesOfSurplus sends a pod that may be deleted already only as far as the others suffice without all such pods.
+// TestUnansweredDeletesOfSurplus sends a pod that may be deleted already only as far as the others suffice without all such pods. None of
+// them counts twice.
 func TestUnansweredDeletesOfSurplus(t *testing.T) {
 	t.Parallel()
-	for unsettled, want := range map[bool]string{false: "a goes, d goes", true: "a goes"} {
-		snap := snapshottest.Parse("random R=2 v1", "a:v1. b:v1+ c:v1+ d:v1+")
+	for _, tt := range []struct {
+		state string
+		// first is the first of the pods whose deletion was not answered.
+		first     int
+		unsettled bool
+		want      string
+	}{
+		{"a:v1. b:v1+ c:v1+ d:v1+", 2, false, "a goes, d goes"},
+		{"a:v1. b:v1+ c:v1+ d:v1+", 2, true, "a goes"},
+		{"a:v1+ b:v1+ c:v1+", 2, true, "c goes"},
+		{"a:v1+ b:v1+ c:v1+ d:v1+", 3, true, "d goes, c goes"},
+	} {
+		snap := snapshottest.Parse("random R=2 v1", tt.state)
 		snap.Refusals = map[attempt.Key]snapshot.Refusal{}
-		for _, r := range snap.Replicas[2:] {
-			snap.Refusals[attempt.OfPod(attempt.Deleting, r.Pod)] = snapshot.Refusal{Message: "no answer", Unsettled: unsettled}
+		for _, r := range snap.Replicas[tt.first:] {
+			snap.Refusals[attempt.OfPod(attempt.Deleting, r.Pod)] = snapshot.Refusal{Message: "no answer", Unsettled: tt.unsettled}
 		}
-		if got := line(desired.Of(snap)); got != want {
-			t.Errorf("unsettled %t: got %s, want %s", unsettled, got, want)
+		if got := line(desired.Of(snap)); got != tt.want {
+			t.Errorf("%s, unsettled %t: got %s, want %s", tt.state, tt.unsettled, got, tt.want)
 		}
 	}
 }
@@ -357,18 +378,6 @@ func TestEmptiedPlace(t *testing.T) {
 	}
 }
 
-// TestStandInsYield has strays that stand in for members until the guard yields.
-func TestStandInsYield(t *testing.T) {
-	t.Parallel()
-	for ago, want := range map[time.Duration]int{0: 1, time.Hour: 0} {
-		snap := snapshottest.Parse("random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,")
-		snap.NoneSince = snap.Now.Add(-ago)
-		if got := desired.StandIns(snap); got != want {
-			t.Errorf("no pod is available since %s: %d stand in, want %d", ago, got, want)
-		}
-	}
-}
-
 // TestSendBack sends pods back in the order of their identities.
 func TestSendBack(t *testing.T) {
 	t.Parallel()
@@ -380,45 +389,29 @@ func TestSendBack(t *testing.T) {
 	}
 }
 
-// TestStuckPodIsNotOnItsWay lacks a pod beside one that terminates for too long, or that was surge. Its successor does not count.
-func TestStuckPodIsNotOnItsWay(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]string{
-		"a:v1+$ b:v2+$ c:v2x$ d:-":         "+new:v1, a>v2, 1 too many at v1",
-		"a:v1+$ b:v2+$ c:v2X$ d:-":         "+new:v2, a>v2, 1 too many at v1",
-		"a:v1+$ b:v2+$ c:v2x$* d:v2+$ e:-": "+new:v2, a>v2, 1 too many at v1",
-	} {
-		if got := line(desired.Of(snapshottest.Parse("random R=4 mu=1 claims v1>v2", state))); got != want {
-			t.Errorf("%s: got %s, want %s", state, got, want)
-		}
-	}
-}
-
-// TestStandIns counts pods that may stand in for members, and none that a user named.
+// TestStandIns counts pods that may stand in for members, and none that a user named. None does once the guard yields.
 func TestStandIns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		config, state string
-		want          int
+		// none is for how long no pod has been ready; zero if one is.
+		none time.Duration
+		want int
 	}{
-		{"random R=3 mu=1 surge=1 v1>v2", "a:v2. b:v2. c:v1+ d:v1+", 1},
-		{"random R=3 mu=1 surge=1 v1>v2", "a:v2.@ b:v2. c:v1+ d:v1+", 0},
-		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v1+ b:v2. c:v2. d:v1+", 1},
-		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v2r b:v2. c:v2. d:v1+", 0},
+		{"random R=3 mu=1 surge=1 v1>v2", "a:v2. b:v2. c:v1+ d:v1+", 0, 1},
+		{"random R=3 mu=1 surge=1 v1>v2", "a:v2.@ b:v2. c:v1+ d:v1+", 0, 0},
+		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v1+ b:v2. c:v2. d:v1+", 0, 1},
+		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v2r b:v2. c:v2. d:v1+", 0, 0},
+		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Second, 1},
+		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Hour, 0},
 	} {
-		if got := desired.StandIns(snapshottest.Parse(tt.config, tt.state)); got != tt.want {
-			t.Errorf("%s: %d stand in, want %d", tt.state, got, tt.want)
+		snap := snapshottest.Parse(tt.config, tt.state)
+		if tt.none > 0 {
+			snap.NoneSince = snap.Now.Add(-tt.none)
 		}
-	}
-}
-
-// TestSurgeReplacesNone makes surge in a pause at the revision of the pod that a user named, and not at that of a lost one.
-func TestSurgeReplacesNone(t *testing.T) {
-	t.Parallel()
-	snap := snapshottest.Parse("random R=2 surge=1 mu=0 paused v1>v2", "a:v1+@ b:v1+")
-	snap.Replacing = map[string]string{"x": "v2"}
-	if got, want := line(desired.Of(snap)), "+new:v1*, a>v1@"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		if got := desired.StandIns(snap); got != tt.want {
+			t.Errorf("%s for %s: %d stand in, want %d", tt.state, tt.none, got, tt.want)
+		}
 	}
 }
 
@@ -512,20 +505,6 @@ func TestUnseenClaimsHoldTheirPlace(t *testing.T) {
 		snap.Replicas[0].Pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}}
 		if got := line(desired.Of(snap)); got != want {
 			t.Errorf("%s: got %s, want %s", config, got, want)
-		}
-	}
-}
-
-// TestUnansweredDeleteOfTheLeastUseful sends a surplus pod that may be deleted already. It is not counted among those that suffice, and
-// not twice.
-func TestUnansweredDeleteOfTheLeastUseful(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]string{"a:v1+ b:v1+ c:v1+": "c goes", "a:v1+ b:v1+ c:v1+ d:v1+": "d goes, c goes"} {
-		snap := snapshottest.Parse("random R=2 v1", state)
-		k := attempt.OfPod(attempt.Deleting, snap.Replicas[len(snap.Replicas)-1].Pod)
-		snap.Refusals = map[attempt.Key]snapshot.Refusal{k: {Message: "no answer", Unsettled: true}}
-		if got := line(desired.Of(snap)); got != want {
-			t.Errorf("%s: got %s, want %s", state, got, want)
 		}
 	}
 }

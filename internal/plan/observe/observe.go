@@ -179,8 +179,8 @@ func (m *Memory) RevisionInput(o *snapshot.Objects, replicas []snapshot.Replica)
 	for _, pod := range o.Orphans { // once it is adopted, its template is needed to change it in place
 		in.Used.Insert(pod.Labels[v1beta1.RevisionLabel])
 	}
-	if o.Set.Spec.UpdateStrategy.RollingUpdate.Paused {
-		for _, revision := range m.replacing { // a pod of it comes, although none is there
+	if o.Set.Spec.UpdateStrategy.RollingUpdate.Paused { // otherwise successors come at the current or the update revision
+		for _, revision := range m.replacing {
 			in.Used.Insert(revision)
 		}
 	}

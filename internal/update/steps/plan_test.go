@@ -311,26 +311,23 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 	}
 }
 
-// TestPlanSince measures the time of a step anew when a pod is lost in a soak, and not before the pods were there.
+// TestPlanSince measures the time of a step anew when a pod is lost in a soak, and not before the pods were there. It keeps the time at
+// which a rollout was given up.
 func TestPlanSince(t *testing.T) {
 	t.Parallel()
-	for was, want := range map[string]time.Duration{"1 Soaking 10s": 0, "1 Rolling 10s": -10 * time.Second} {
-		snap := observed(t, "random R=2 v1>v2", "a:v2. b:v1+", "1,soak=60 2")
-		r := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: at(snap, was)}})
-		if got := r.Next.Since.Sub(snap.Now).Truncate(time.Second); got != want {
-			t.Errorf("%s: since %s, want %s", was, got, want)
-		}
-	}
-}
-
-// TestGivenUpSince keeps the time at which a rollout was given up.
-func TestGivenUpSince(t *testing.T) {
-	t.Parallel()
-	for was, want := range map[string]time.Duration{"1 Failed 1m": 0, "0 Failed 1m": -time.Minute} {
-		snap := observed(t, "random R=2 rejected v1>v2", "a:v1+ b:v1+", "1 2")
-		r := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: at(snap, was)}})
-		if got := r.Next.Since.Sub(snap.Now).Truncate(time.Second); got != want {
-			t.Errorf("%s: since %s, want %s", was, got, want)
+	for _, tt := range []struct {
+		config, was string
+		want        time.Duration
+	}{
+		{"random R=2 v1>v2", "1 Soaking 10s", 0},
+		{"random R=2 v1>v2", "1 Rolling 10s", -10 * time.Second},
+		{"random R=2 rejected v1>v2", "1 Failed 1m", 0},
+		{"random R=2 rejected v1>v2", "0 Failed 1m", -time.Minute},
+	} {
+		snap := observed(t, tt.config, "a:v2. b:v1+", "1,soak=60 2")
+		r := steps.Plan(steps.Input{Snap: snap, Status: &v1beta1.RollSetStatus{Rollout: at(snap, tt.was)}})
+		if got := r.Next.Since.Sub(snap.Now).Truncate(time.Second); got != tt.want {
+			t.Errorf("%s, %s: since %s, want %s", tt.config, tt.was, got, tt.want)
 		}
 	}
 }
