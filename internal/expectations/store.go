@@ -60,7 +60,8 @@ type entry struct {
 	created map[string]time.Time
 	// updated holds the UIDs of pods that may have been changed.
 	updated map[types.UID]write
-	// doubted is true if a pod that is expected was not shown in time, until the owner has looked past the cache.
+	// doubted is true if a pod that is expected was not shown in time, or is shown with a change that may be another client's, until the
+	// owner has looked past the cache.
 	doubted bool
 }
 
@@ -253,7 +254,11 @@ func (e *entry) forgetShown(cache Cache) {
 		}
 		delete(e.created, pod.Name)
 	}
-	maps.DeleteFunc(e.updated, func(pod types.UID, _ write) bool { return !unchanged[pod] })
+	maps.DeleteFunc(e.updated, func(pod types.UID, _ write) bool {
+		shown := !unchanged[pod]
+		e.doubted = e.doubted || shown // another client may have changed it before this write did
+		return shown
+	})
 	maps.DeleteFunc(e.deleted, func(pod types.UID, _ time.Time) bool { return !alive[pod] })
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,6 +131,25 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 				t.Errorf("creates = %+v", result.Creates)
 			}
 		})
+	}
+}
+
+// TestRefusedWriteIsNamed lets the API server refuse a claim, or its pod.
+func TestRefusedWriteIsNamed(t *testing.T) {
+	t.Parallel()
+	for request, ofClaim := range map[string]bool{"create data-web-0": true, "create web-0": false} {
+		w := withClaims(v1beta1.OrdinalIdentity)
+		w.server.fail = func(verb string, object client.Object) error {
+			if verb+" "+object.GetName() == request {
+				return errQuota
+			}
+			return nil
+		}
+		result := w.apply(t, creates(1)...)
+		want := []attempt.Result{{Key: attempt.AnyCreate(), OfClaim: ofClaim}}
+		if diff := cmp.Diff(want, result.Attempts, cmpopts.IgnoreFields(attempt.Result{}, "Err")); diff != "" {
+			t.Errorf("%s: attempts (-want +got):\n%s", request, diff)
+		}
 	}
 }
 

@@ -201,7 +201,7 @@ type writer struct {
 
 // tried records the result of an action.
 func (w *writer) tried(a action.Action, out outcome) {
-	tried := attempt.Result{Key: action.KeyOf(a), Seen: action.SeenAt(a), Err: out.err, Overtaken: out.stale}
+	tried := attempt.Result{Key: action.KeyOf(a), Seen: action.SeenAt(a), Err: out.err, Overtaken: out.stale, OfClaim: out.claim}
 	if out.block != nil {
 		tried.Err, tried.Blocked = errors.New(out.block.Reason), true
 	}

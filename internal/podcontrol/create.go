@@ -92,6 +92,7 @@ func (w creator) create(ctx context.Context, a action.Create) outcome {
 		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.snap.PodName(a.ID), a.Revision)}
 	}
 	if out := claimWriter(w).ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
+		out.claim = true
 		return out
 	}
 	pod := Build(w.set, revision, a.ID)

@@ -21,9 +21,10 @@ type outcome struct {
 	block *snapshot.Block
 	// stale is true if the pod changed since it was judged.
 	stale bool
-	// err is set if the write failed. pod is true if the write was that of a pod, not of one of its claims.
-	err error
-	pod bool
+	// err is set if the write failed. pod is true if the write was that of a pod, claim if it was that of a claim without which the pod
+	// was not written.
+	err        error
+	pod, claim bool
 }
 
 // unsettled reports whether a write was refused that may have happened when it was tried before. The refusal says nothing about

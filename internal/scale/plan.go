@@ -172,7 +172,7 @@ func ask(snap *snapshot.Set, revision string, p *action.Plan) {
 }
 
 // heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
-// share, or for itself alone. Where the last pod was accepted and altered, a dry run comes before the next one.
+// share, or for itself alone. A claim that was refused holds no pod that needs none. Where the last pod was accepted and altered, a dry run comes before the next one.
 func heldByRefusal(snap *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if answer := snap.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 || answer.Altered && answer.Refusal != "" {
 		p.Hold(action.HeldByPreflight, snap.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
@@ -180,7 +180,7 @@ func heldByRefusal(snap *snapshot.Set, place desired.Place, p *action.Plan) bool
 		return true
 	}
 	for _, k := range []attempt.Key{attempt.AnyCreate(), {Verb: attempt.Creating, Object: place.ID}} {
-		if snap.LeavesAside(k) {
+		if snap.LeavesAside(k) && !(snap.Refusal(k).OfClaim && !snap.LacksClaims(place.ID, place.Revision)) {
 			p.LeaveAside(snap, k, snap.PodName(place.ID))
 			return true
 		}

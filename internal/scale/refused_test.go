@@ -153,6 +153,28 @@ func TestRefusedCreate(t *testing.T) {
 	}
 }
 
+// TestRefusedClaims lacks a pod at each revision, and only the update revision has a claim. A refusal of a claim holds the pod that needs
+// it, and none that has it, or needs none.
+func TestRefusedClaims(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		state   string
+		ofClaim bool
+		want    string
+	}{
+		{"", false, "hold web-0 and 1 more: exceeded quota"},
+		{"", true, "create 0 at v1 (missing)\nhold web-1: exceeded quota"},
+		{"1:-", true, "create 0 at v1 (missing)\ncreate 1 at v2 (missing)"},
+	} {
+		snap := snapshottest.Parse("ordinal R=2 p=1 claims claimless v1>v2", tt.state)
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{attempt.AnyCreate(): {Message: "exceeded quota", Retry: time.Minute, OfClaim: tt.ofClaim}}
+		p := scale.Up(snap, desired.Of(snap), action.Plan{})
+		if diff := cmp.Diff(tt.want, strings.TrimSpace(p.String())); diff != "" {
+			t.Errorf("%q, of a claim %t: plan (-want +got):\n%s", tt.state, tt.ofClaim, diff)
+		}
+	}
+}
+
 // TestUnprovenPodsKeepNoneBack creates a pod above one that serves, although it is not known which images it runs.
 func TestUnprovenPodsKeepNoneBack(t *testing.T) {
 	t.Parallel()

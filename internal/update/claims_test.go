@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/update"
 )
@@ -57,5 +59,36 @@ func TestDyingClaimIsNoObstacle(t *testing.T) {
 	p := update.Plan(snap, desired.Of(snap), action.Plan{})
 	if got, want := p.String(), "delete web-0 (recreate at v2)\n"; got != want {
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestRefusedClaims has a broken pod, and lacks one at the update revision, whose claim the API server refused. A pod is not recreated there
+// if its successor would need another claim.
+func TestRefusedClaims(t *testing.T) {
+	t.Parallel()
+	own := attempt.Key{Verb: attempt.Creating, Object: "1"}
+	deleted := "delete web-0 (recreate at v2)"
+	held := "hold web-0: revision v2 needs claim data-web-0, and the API server refuses those of web-1: no more claims"
+	for name, tt := range map[string]struct {
+		config, state string
+		key           attempt.Key
+		refusal       snapshot.Refusal
+		want          string
+	}{
+		"its own":               {"ordinal R=2 claims claimless v1>v2", "0:v1,", own, snapshot.Refusal{Message: "no more claims", OfClaim: true}, held},
+		"all":                   {"ordinal R=2 claims claimless v1>v2", "0:v1,", attempt.AnyCreate(), snapshot.Refusal{Message: "no more claims", OfClaim: true}, held},
+		"the pod":               {"ordinal R=2 claims claimless v1>v2", "0:v1,", own, snapshot.Refusal{Message: "no more pods"}, deleted},
+		"not asked yet":         {"ordinal R=2 claims claimless v1>v2", "0:v1,", own, snapshot.Refusal{OfClaim: true}, deleted},
+		"the claim is there":    {"ordinal R=2 claims v1>v2", "0:v1,$", own, snapshot.Refusal{Message: "no more claims", OfClaim: true}, deleted},
+		"at another revision":   {"ordinal R=2 p=1 claims claimless v1>v2", "1:v1,", attempt.Key{Verb: attempt.Creating, Object: "0"}, snapshot.Refusal{Message: "no more claims", OfClaim: true}, "delete web-1 (recreate at v2)"},
+		"no place waits for it": {"ordinal R=1 claims claimless v1>v2", "0:v1,", own, snapshot.Refusal{Message: "no more claims", OfClaim: true}, deleted},
+	} {
+		snap := snapshottest.Parse(tt.config, tt.state)
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{tt.key: tt.refusal}
+		w := desired.Of(snap)
+		p := update.Plan(snap, w, action.Plan{})
+		if got := strings.TrimSpace(p.String()); got != tt.want {
+			t.Errorf("%s: plan:\n%s\nwant:\n%s\nplaces %v", name, got, tt.want, w.Places)
+		}
 	}
 }

@@ -194,16 +194,33 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 	if why := v.snap.LostClaim(m.Replica.ID, m.To); why != "" {
 		return why
 	}
+	needs := ""
 	for _, template := range v.snap.Known[m.To].Claims {
 		name := identity.ClaimName(v.snap.Name, template.Name, m.Replica.ID)
 		switch claim := m.Replica.Claim(name); {
 		case claim == nil && !m.Replica.OutOfService() && podstate.Mounts(m.Replica.Pod, name):
 			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1beta1.SetLabel, v.snap.Name)
 		case claim == nil, claim.DeletionTimestamp != nil: // one that is being deleted is made anew
+			needs = name
 			continue
 		}
 		if why := v.snap.ClaimObstacle(m.Replica, m.Replica.Claim(name)); why != "" {
 			return why
+		}
+	}
+	if needs == "" {
+		return ""
+	}
+	return v.claimless(m.To, needs)
+}
+
+// claimless returns why a claim that a successor needs would not be made: a place at its revision waits for one that the API server refuses.
+// Where that accepts the pod at another revision, pods would come and go in turn.
+func (v *mover) claimless(revision, needs string) string {
+	for _, place := range v.budget.state.Places {
+		refusal := v.snap.Refusal(attempt.Key{Verb: attempt.Creating, Object: place.ID})
+		if place.Revision == revision && refusal.OfClaim && refusal.Message != "" {
+			return fmt.Sprintf("revision %s needs claim %s, and the API server refuses those of %s: %s", revision, needs, v.snap.PodName(place.ID), refusal.Message)
 		}
 	}
 	return ""

@@ -53,6 +53,8 @@ type Failure struct {
 	ByRule bool
 	// Altered is true if the API server accepted the write and stored something else.
 	Altered bool
+	// OfClaim is true if a claim of the pod failed, so that the pod was not written.
+	OfClaim bool
 	// Longest replaces the usual bound of the wait; zero keeps it.
 	Longest time.Duration
 	// Overtaken is true if another writer seems to have changed the object first. That is not a refusal yet.

@@ -85,11 +85,13 @@ func (w *Writes) Note(k attempt.Key, f Failure) {
 }
 
 // Failed notes an attempt that the API server did not carry out.
-func (w *Writes) Failed(k attempt.Key, err error) {
-	conflict := apierrors.IsConflict(err)
-	w.Note(k, Failure{
-		Message: err.Error(), Refused: conflict || attempt.Refused(err), ByRule: attempt.ByRule(err), Conflict: conflict,
-		Unsettled: k.Object == "" || attempt.MayHaveHappened(err), Altered: attempt.IsAltered(err),
+func (w *Writes) Failed(k attempt.Key, err error) { w.failed(attempt.Result{Key: k, Err: err}) }
+
+func (w *Writes) failed(a attempt.Result) {
+	conflict := apierrors.IsConflict(a.Err)
+	w.Note(a.Key, Failure{
+		Message: a.Err.Error(), Refused: conflict || attempt.Refused(a.Err), ByRule: attempt.ByRule(a.Err), Conflict: conflict,
+		Unsettled: a.Key.Object == "" || attempt.MayHaveHappened(a.Err), Altered: attempt.IsAltered(a.Err), OfClaim: a.OfClaim,
 	})
 }
 
@@ -118,7 +120,7 @@ func (w *Writes) Attempted(a attempt.Result, namespaceGone bool) {
 	case a.Key.Verb == attempt.Creating && namespaceGone: // the set is deleted with the namespace
 		w.table.Rest(a.Key, Failure{Version: w.version(a.Key, false), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
 	default:
-		w.Failed(a.Key, a.Err)
+		w.failed(a)
 	}
 }
 
@@ -156,7 +158,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: w.table.Doubt(k, w.objects.Now) > 0,
-				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, ByRule: f.ByRule, Retry: wait,
+				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, ByRule: f.ByRule, OfClaim: f.OfClaim, Retry: wait,
 			}
 		}
 	}

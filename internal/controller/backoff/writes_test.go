@@ -85,9 +85,11 @@ func TestRefusalsOfObjectsThatAreGone(t *testing.T) {
 	for _, k := range []attempt.Key{stays, goes, status} {
 		table.For(o).Failed(k, errors.New("no"))
 	}
+	claim := attempt.Key{Verb: attempt.Creating, Object: "web-0"}
+	table.For(o).Attempted(attempt.Result{Key: claim, Err: errors.New("no"), OfClaim: true}, false)
 	refusals := table.For(o).Refusals()
-	if len(refusals) != 1 || refusals[stays].Message != "no" || refusals[stays].Retry != Shortest {
-		t.Errorf("refusals = %v, want one of the pod that exists", refusals)
+	if len(refusals) != 2 || !refusals[claim].OfClaim || refusals[stays].OfClaim || refusals[stays].Message != "no" || refusals[stays].Retry != Shortest {
+		t.Errorf("refusals = %v, want one of the pod that exists, and one of a claim", refusals)
 	}
 	if table.Has(goes) || !table.Has(status) {
 		t.Errorf("%v are remembered", table.Keys())

@@ -28,8 +28,9 @@ type Result struct {
 	Seen string
 	// Err is why the write had no effect; nil if the object is as planned.
 	Err error
-	// Overtaken is true if the object changed since it was judged, Blocked if something blocks the identity.
-	Overtaken, Blocked bool
+	// Overtaken is true if the object changed since it was judged, Blocked if something blocks the identity, and OfClaim if a claim of the
+	// pod could not be written, so that the pod was not.
+	Overtaken, Blocked, OfClaim bool
 }
 
 // RefusesResize reports whether the API server refused to resize a pod. The plan then uses another way.

@@ -156,7 +156,7 @@ func (g *guard) Blocks(snap *snapshot.Set, ordinal int) bool {
 func (g *guard) admitted(snap *snapshot.Set, wanted, moved int) int {
 	moved = min(wanted, moved, g.allowed)
 	others := min(wanted-moved, max(0, g.allowed-g.back-moved))
-	if !g.works && !snap.RefusesCreate("") {
+	if !g.works && !snap.RefusesAll() {
 		others = min(others, max(snap.Limits.MaxUnavailable, snap.Unseen))
 	}
 	return moved + others
@@ -204,12 +204,17 @@ func (g *guard) ChanceLeft(snap *snapshot.Set, r *snapshot.Replica) time.Duratio
 
 // yieldsAt returns when nothing is left to protect, and members that become ready only together must come at the update revision: when
 // no pod has been ready for a while, and each member at the current revision has had its chance to be. It is the zero time if that
-// is not so, under OrderedReady, where members cannot become ready together, and for a member whose node does not answer.
+// is not so, under OrderedReady, where members cannot become ready together, for a member whose node does not answer, and if members are
+// missing and none is at the current revision, which may still work.
 func yieldsAt(snap *snapshot.Set) time.Time {
 	if snap.NoneSince.IsZero() || snap.OrderedReady() {
 		return time.Time{}
 	}
 	at, protects := snap.NoneSince, guarded(snap)
+	tried := !protects || !snap.Lacks() || snap.Preflights[snap.Current.Name].Refuses() // at the current revision
+	for id := range snap.Replacing {
+		tried = tried || moved(snap, id)
+	}
 	for r := range snap.Unsteady() {
 		if !protects || r.Pod == nil || snap.Condemned(r) || r.Updating || r.Revision != snap.Current.Name {
 			continue
@@ -217,9 +222,13 @@ func yieldsAt(snap *snapshot.Set) time.Time {
 		if r.Unreachable {
 			return time.Time{}
 		}
+		tried = true
 		if since := chanceSince(snap, r); since.After(at) {
 			at = since
 		}
+	}
+	if !tried {
+		return time.Time{}
 	}
 	return at.Add(snapshot.Patience)
 }

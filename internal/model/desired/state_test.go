@@ -298,6 +298,34 @@ func TestYieldsAt(t *testing.T) {
 	}
 }
 
+// TestCurrentRevisionIsTriedFirst has no pod that is ready for an hour, and lacks pods. The guard does not yield before one has come at the
+// current revision, unless it has gone for one at the update revision, or the API server refuses it.
+func TestCurrentRevisionIsTriedFirst(t *testing.T) {
+	t.Parallel()
+	moved, refused := map[string]string{"b": "v2"}, snapshot.Preflight{Refusal: "no"}
+	for name, tt := range map[string]struct {
+		state     string
+		replacing map[string]string
+		answer    snapshot.Preflight
+		want      bool
+	}{
+		"no pod is at it":           {"a:v2,", nil, snapshot.Preflight{}, false},
+		"one is":                    {"a:v1,", nil, snapshot.Preflight{}, true},
+		"one is updated":            {"a:v2,", moved, snapshot.Preflight{}, true},
+		"one is replaced":           {"a:v2,", map[string]string{"b": "v1"}, snapshot.Preflight{}, false},
+		"none could come":           {"a:v2,", nil, refused, true},
+		"no pod is missing":         {"a:v2, b:v2,", nil, snapshot.Preflight{}, true},
+		"none is at any of the two": {"a:v0,", nil, snapshot.Preflight{}, false},
+	} {
+		snap := snapshottest.Parse("random R=2 v1>v2", tt.state)
+		snap.NoneSince, snap.Replacing = snap.Now.Add(-time.Hour), tt.replacing
+		snap.Preflights = map[string]snapshot.Preflight{"v1": tt.answer}
+		if at := desired.Of(snap).YieldsAt; at.IsZero() == tt.want {
+			t.Errorf("%s: the guard yields at %v, want %t", name, at, tt.want)
+		}
+	}
+}
+
 // TestYieldsBesideUpdates has no available pod for an hour. A pod that is updated in place since a moment ago gets no time of its own.
 func TestYieldsBesideUpdates(t *testing.T) {
 	t.Parallel()

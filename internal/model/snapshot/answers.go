@@ -37,6 +37,8 @@ type Refusal struct {
 	ByRule bool
 	// Altered is true if the API server accepted the write and did not do what it says.
 	Altered bool
+	// OfClaim is true if it refused a claim of the pod, and was not asked about the pod.
+	OfClaim bool
 	// Retry is when to try again; zero if it may be tried now.
 	Retry time.Duration
 }
@@ -101,6 +103,13 @@ func (a *Answers) Refusal(k attempt.Key) Refusal {
 // a pod is not on its way. After a conflict, or while the server fails, it is.
 func (a *Answers) RefusesCreate(id string) bool {
 	return a.Refusals[attempt.AnyCreate()].Definite || a.Refusals[attempt.Key{Verb: attempt.Creating, Object: id}].Definite
+}
+
+// RefusesAll reports whether the API server refused any pod of the set when last asked, whatever its revision. Where it refused a claim,
+// it may accept pods of a revision that needs none.
+func (a *Answers) RefusesAll() bool {
+	r := a.Refusals[attempt.AnyCreate()]
+	return r.Definite && !r.OfClaim
 }
 
 // MayBeDeleted reports whether it is not known what came of the last delete of a pod.

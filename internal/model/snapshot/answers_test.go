@@ -26,21 +26,23 @@ func TestUnmovable(t *testing.T) {
 	}
 }
 
-// TestRefusesCreate lets creates fail. A refusal is that of one identity, or of all.
+// TestRefusesCreate lets creates fail. A refusal is that of one identity, or of all. That of a claim is not of pods that need none.
 func TestRefusesCreate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		key      attempt.Key
-		definite bool
-		a, b     bool
+		key       attempt.Key
+		refusal   snapshot.Refusal
+		a, b, all bool
 	}{
-		"one":        {attempt.Key{Verb: attempt.Creating, Object: "a"}, true, true, false},
-		"all":        {attempt.AnyCreate(), true, true, true},
-		"a conflict": {attempt.Key{Verb: attempt.Creating, Object: "a"}, false, false, false},
+		"one":        {attempt.Key{Verb: attempt.Creating, Object: "a"}, snapshot.Refusal{Definite: true}, true, false, false},
+		"all":        {attempt.AnyCreate(), snapshot.Refusal{Definite: true}, true, true, true},
+		"all claims": {attempt.AnyCreate(), snapshot.Refusal{Definite: true, OfClaim: true}, true, true, false},
+		"a conflict": {attempt.Key{Verb: attempt.Creating, Object: "a"}, snapshot.Refusal{}, false, false, false},
+		"no answer":  {attempt.AnyCreate(), snapshot.Refusal{}, false, false, false},
 	} {
-		answers := snapshot.Answers{Refusals: map[attempt.Key]snapshot.Refusal{tt.key: {Message: "no", Definite: tt.definite}}}
-		if a, b := answers.RefusesCreate("a"), answers.RefusesCreate("b"); a != tt.a || b != tt.b {
-			t.Errorf("%s: refuses a %t, b %t", name, a, b)
+		answers := snapshot.Answers{Refusals: map[attempt.Key]snapshot.Refusal{tt.key: tt.refusal}}
+		if a, b, all := answers.RefusesCreate("a"), answers.RefusesCreate("b"), answers.RefusesAll(); a != tt.a || b != tt.b || all != tt.all {
+			t.Errorf("%s: refuses a %t, b %t, all %t", name, a, b, all)
 		}
 	}
 }

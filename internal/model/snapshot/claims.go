@@ -25,13 +25,28 @@ func (r *Replica) Claim(name string) *corev1.PersistentVolumeClaim {
 // LostClaim describes a claim that a pod of a revision would mount, that does not exist and cannot be created. It also returns
 // what to do about it; empty if there is no such claim.
 func (s *Set) LostClaim(id, revision string) string {
+	claim, lost := s.lackedClaim(id, revision, func(claim ClaimTemplate) bool { return claim.Template == nil })
+	if !lost {
+		return ""
+	}
+	return fmt.Sprintf("claim %s does not exist, and the claim template %s of revision %s is lost; "+
+		"put it back into spec.volumeClaimTemplates, or create the claim", identity.ClaimName(s.Name, claim.Name, id), claim.Name, revision)
+}
+
+// LacksClaims reports whether a pod of a revision would mount a claim that does not exist.
+func (s *Set) LacksClaims(id, revision string) bool {
+	_, lacks := s.lackedClaim(id, revision, func(ClaimTemplate) bool { return true })
+	return lacks
+}
+
+// lackedClaim returns the first of some claim templates of a revision from which an identity has no claim.
+func (s *Set) lackedClaim(id, revision string, of func(ClaimTemplate) bool) (claim ClaimTemplate, lacks bool) {
 	for _, claim := range s.Known[revision].Claims {
 		name := identity.ClaimName(s.Name, claim.Name, id)
 		exists := func(r Replica) bool { return r.ID == id && r.Claim(name) != nil }
-		if claim.Template == nil && !slices.ContainsFunc(s.Replicas, exists) {
-			return fmt.Sprintf("claim %s does not exist, and the claim template %s of revision %s is lost; "+
-				"put it back into spec.volumeClaimTemplates, or create the claim", name, claim.Name, revision)
+		if of(claim) && !slices.ContainsFunc(s.Replicas, exists) {
+			return claim, true
 		}
 	}
-	return ""
+	return claim, false
 }

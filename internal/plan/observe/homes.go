@@ -87,7 +87,7 @@ func (o homes) remember() {
 
 // home returns the failure domain of a pod: where it is, or, before it is available, where its predecessor was.
 func (o homes) home(r *snapshot.Replica, key string) (home snapshot.Domain, known bool) {
-	if r.Active() && !r.Available {
+	if !r.Available {
 		home, known, _ = r.Home(key)
 		return home, known
 	}

@@ -133,7 +133,7 @@ func worldWords() []word {
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
 			verb := among("create", "patch", "delete", "resize", "any").Draw(t, "verb")
 			object := among("pods", "a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets", "resizes").Draw(t, "object")
-			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook", "rights", "hang").Draw(t, "answer")
+			return verb + " " + object + " " + among("forbidden", "quota", "conflict", "invalid", "throttled", "webhook", "rights", "hang").Draw(t, "answer")
 		})},
 	}
 }
@@ -803,6 +803,26 @@ func TestHistoriesAgain(t *testing.T) {
 		// A move takes a pod for a revision that is not kept, and another template comes before its successor, which a limit holds.
 		{"replicas 3\nclaims data\nhistory 0\nsettle\npolicy Recreate\nhook preDelete 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"cpu 64\nscaleMaxUnavailable 0\nzone-down a\nreplicas 6", 41},
+		// Pods at the current revision find no node, and the API server refuses the claims that the update revision adds.
+		{"replicas 3\non-drain Replace\nsettle\ncordon-node a\nclaims data\nrefuse create claims throttled\nreplicas 6\ncordon\nsettle", 76},
+		{"replicas 3\nsettle\nclaims data\nrefuse create claims quota\nreplicas 6\ncordon\nsettle", 1},
+		// A pod that has ended keeps its place beside surge, and a rollback updates two others in place.
+		{"replicas 3\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\nimage app:v1\ndelete a\nfail c", 2},
+		// A pod that never was available is recreated in its predecessor's failure domain.
+		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n" +
+			"delete a\nreplicas 3\norder rank\nzone-down a\nminReady 0\nrewrite pods apps.rollset.dev/instance-id-\nforge-claims left=true d\n" +
+			"replicas 5\nstorage 3Gi\nsettle\ncordon\ndefaults left-out:app:v3\nlabel rank=2 c\nquota 2\nforget-update\nleave\n" +
+			"hook inPlaceUpdate 4 Proceed\nimage app:broken\nresize 300m d 3\nsettle\nsettle", 1048576},
+		// A cache that is more than a minute old shows a pod that has never been ready.
+		{"identity Ordinal\nclaims data\nsettle\npolicy Recreate\nhook preNormal 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"replicas 3\nforge index=1 0\nresize 300m b 1\nmanagement Parallel\nimage app:v1\nimage app:v2\nrewind 14", 79},
+		// All pods are lost while a template is broken, and no more may be unavailable than those that came at it.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate! 30 Proceed\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nunspecify 2\npermit\ngate B Unknown\nimage app:broken\nreplicas 6\nfail 3\n" +
+			"forge hash=none 6\ncrash a 0s\nunspecify 3\nrewrite pods app- create\nuncordon\nforge surge=true 3\nscaleMaxUnavailable 3\n" +
+			"zone-up\nneighbors 40 3\nstorage 3Gi\nquota 2\nrewind 9 ControllerRevision\nweight 0 zone=a\nrelabel 0\nsettle", 25},
+		// A patch of a pod has no answer, and the kubelet writes that pod before it arrives.
+		{"identity Ordinal\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\npodsToDelete\nkill 0\nrewind 11", 100473},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -60,6 +60,8 @@ func (p policy) words() []string {
 	switch p.answer {
 	case "conflict":
 		return nil
+	case "quota":
+		return []string{"exceeded quota"}
 	case "rights":
 		return []string{"cannot"}
 	case "hang":

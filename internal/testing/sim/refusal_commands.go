@@ -61,7 +61,7 @@ func kindNamed(word string) apiserver.Kind {
 }
 
 // refuseWrites lets a policy refuse a verb to managers: "refuse patch a", "refuse any 3", "refuse create claims". The
-// third word chooses the answer: "forbidden" is the default, others are "conflict", "invalid", "throttled", "rights" for a
+// third word chooses the answer: "forbidden" is the default, others are "quota", "conflict", "invalid", "throttled", "rights" for a
 // manager that lacks them, "webhook" for one that times out, and "hang" for one that never answers.
 func refuseWrites(_ context.Context, w *World, args []string) error {
 	p := policy{verb: args[0], object: args[1], answer: "forbidden"}
@@ -131,6 +131,8 @@ func (p policy) err(w apiserver.Write) error {
 	gr, name := apiserver.GroupResource(w.Key.Kind), w.Key.Name
 	denied := errors.New(`admission webhook "policy.example.com" denied the request: not this one`)
 	switch p.answer {
+	case "quota":
+		return apierrors.NewForbidden(gr, name, errors.New("exceeded quota: storage, requested: count=1, used: count=1, limited: count=1"))
 	case "conflict":
 		return apierrors.NewConflict(gr, name, denied)
 	case "invalid":

@@ -5,6 +5,7 @@ package invariants
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,7 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	l, active := v.world.Limits(v.set), v.count(IsActive)
+	ended := len(slices.DeleteFunc(v.cached(), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || !apiserver.HasEnded(pod) }))
 	g, update := guard{v}, v.world.VersionOf(&v.set.Spec.Template)
 	if placed := active - v.count(v.surges) + g.replacedNow(); l.Partition > 0 || g.beginsSteps() || !g.movesTo(update, placed <= l.Replicas) {
 		return ""
@@ -106,7 +108,7 @@ func guardsMoves(v *verdict) string {
 	away := v.count(g.sentAway)
 	surge, broken := v.count(v.surges)-away, g.brokenAt(update, func(*corev1.Pod) bool { return true })
 	l.maxSurge = max(l.maxSurge, surge) // marked pods go again, also those that a user marked
-	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-away-l.Replicas))); broken >= limit && !g.passesGuard(update, limit) {
+	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active+ended-away-l.Replicas))); broken >= limit && !g.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
@@ -121,7 +123,7 @@ func keepsTheGood(v *verdict) string {
 		v.world.Rejected(v.set) || v.world.unproven(v.set) || p.sawUnproven() || g.beginsSteps() {
 		return ""
 	}
-	if v.world.now().Sub(g.servedAt()) >= time.Minute {
+	if v.world.now().Sub(g.servedAt()) >= time.Minute && g.tried() {
 		return "" // nothing is left to protect
 	}
 	created := apiserver.MustBe[*corev1.Pod](v.New)
@@ -173,10 +175,32 @@ func (v guard) beginsSteps() bool {
 // servedAt returns when a pod of the set was last available, as the manager knows it: its cache may not show yet that one is again.
 func (v guard) servedAt() time.Time {
 	s := &v.checker.service
-	if v.count(v.isAvailable) == 0 && v.world.now().Sub(s.againAt) < time.Minute {
+	if v.count(v.isAvailable) == 0 && (v.world.now().Sub(s.againAt) < time.Minute || v.missed(s.againAt)) {
 		return s.beforeAt
 	}
 	return s.servedAt
+}
+
+// tried reports whether a pod at the current revision was not ready for a minute.
+func (v guard) tried() bool {
+	fails := func(pod *corev1.Pod, until time.Time) bool {
+		return pod != nil && OwnerOf(pod) == v.set.UID && v.world.Version(pod) == v.world.VersionNamed(v.set.Status.CurrentRevision) &&
+			!IsReady(pod) && until.Sub(unreadySince(pod)) >= time.Minute
+	}
+	for e := range v.world.Store.History(apiserver.Pods) {
+		if before, _ := e.Old.(*corev1.Pod); fails(before, e.At) {
+			return true
+		}
+	}
+	return v.count(func(pod *corev1.Pod) bool { return fails(pod, v.now) }) > 0
+}
+
+// missed reports whether the cache shows no pod as it has been since a time.
+func (v guard) missed(at time.Time) bool {
+	for unseen := range v.view.Unseen(apiserver.Pods) {
+		return !unseen.At.After(at)
+	}
+	return false
 }
 
 // passesGuard reports whether a broken pod may be moved although the guard holds, because as many pods as the guard allows have not been
