@@ -211,7 +211,7 @@ func yieldsAt(snap *snapshot.Set) time.Time {
 		return time.Time{}
 	}
 	at, protects := snap.NoneSince, guarded(snap)
-	tried := !protects || !snap.Lacks() || snap.Preflights[snap.Current.Name].Refuses() // at the current revision
+	tried := !protects || !snap.Lacks() || snap.Unseen > 0 || snap.Preflights[snap.Current.Name].Refuses() // at the current revision
 	for id := range snap.Replacing {
 		tried = tried || moved(snap, id)
 	}

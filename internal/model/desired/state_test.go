@@ -302,24 +302,26 @@ func TestYieldsAt(t *testing.T) {
 // current revision, unless it has gone for one at the update revision, or the API server refuses it.
 func TestCurrentRevisionIsTriedFirst(t *testing.T) {
 	t.Parallel()
-	moved, refused := map[string]string{"b": "v2"}, snapshot.Preflight{Refusal: "no"}
 	for name, tt := range map[string]struct {
-		state     string
-		replacing map[string]string
-		answer    snapshot.Preflight
-		want      bool
+		state, replacing, refusal string
+		unseen                    int
+		want                      bool
 	}{
-		"no pod is at it":           {"a:v2,", nil, snapshot.Preflight{}, false},
-		"one is":                    {"a:v1,", nil, snapshot.Preflight{}, true},
-		"one is updated":            {"a:v2,", moved, snapshot.Preflight{}, true},
-		"one is replaced":           {"a:v2,", map[string]string{"b": "v1"}, snapshot.Preflight{}, false},
-		"none could come":           {"a:v2,", nil, refused, true},
-		"no pod is missing":         {"a:v2, b:v2,", nil, snapshot.Preflight{}, true},
-		"none is at any of the two": {"a:v0,", nil, snapshot.Preflight{}, false},
+		"no pod is at it":            {state: "a:v2,"},
+		"one is":                     {state: "a:v1,", want: true},
+		"one is updated":             {state: "a:v2,", replacing: "v2", want: true},
+		"one may have been updated":  {state: "a:v2,", unseen: 1, want: true},
+		"one is replaced":            {state: "a:v2,", replacing: "v1"},
+		"none could come":            {state: "a:v2,", refusal: "no", want: true},
+		"no pod is missing":          {state: "a:v2, b:v2,", want: true},
+		"none is at either revision": {state: "a:v0,"},
 	} {
 		snap := snapshottest.Parse("random R=2 v1>v2", tt.state)
-		snap.NoneSince, snap.Replacing = snap.Now.Add(-time.Hour), tt.replacing
-		snap.Preflights = map[string]snapshot.Preflight{"v1": tt.answer}
+		snap.NoneSince, snap.Unseen = snap.Now.Add(-time.Hour), tt.unseen
+		if tt.replacing != "" {
+			snap.Replacing = map[string]string{"b": tt.replacing}
+		}
+		snap.Preflights = map[string]snapshot.Preflight{"v1": {Refusal: tt.refusal}}
 		if at := desired.Of(snap).YieldsAt; at.IsZero() == tt.want {
 			t.Errorf("%s: the guard yields at %v, want %t", name, at, tt.want)
 		}
