@@ -812,7 +812,8 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n" +
 			"delete a\nreplicas 3\norder rank\nzone-down a\nminReady 0\nrewrite pods apps.rollset.dev/instance-id-\nforge-claims left=true d\n" +
 			"replicas 5\nstorage 3Gi\nsettle\ncordon\ndefaults left-out:app:v3\nlabel rank=2 c\nquota 2\nforget-update\nleave\n" +
-			"hook inPlaceUpdate 4 Proceed\nimage app:broken\nresize 300m d 3\nsettle\nsettle", 1048576},
+			"hook inPlaceUpdate 4 Proceed\nimage app:broken\nresize 300m d 3\nsettle\n" +
+			"settle", 1048576},
 		// A cache that is more than a minute old shows a pod that has never been ready.
 		{"identity Ordinal\nclaims data\nsettle\npolicy Recreate\nhook preNormal 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
 			"replicas 3\nforge index=1 0\nresize 300m b 1\nmanagement Parallel\nimage app:v1\nimage app:v2\nrewind 14", 79},
