@@ -216,7 +216,7 @@ func yieldsAt(snap *snapshot.Set) time.Time {
 		tried = tried || moved(snap, id)
 	}
 	for r := range snap.Unsteady() {
-		if !protects || r.Pod == nil || snap.Condemned(r) || r.Updating || r.Revision != snap.Current.Name {
+		if !protects || r.Pod == nil || snap.Condemned(r) || r.Updating && r.State != v1beta1.LifecyclePreparingNormal || r.Revision != snap.Current.Name {
 			continue
 		}
 		if r.Unreachable {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -328,14 +329,24 @@ func TestCurrentRevisionIsTriedFirst(t *testing.T) {
 	}
 }
 
-// TestYieldsBesideUpdates has no available pod for an hour. A pod that is updated in place since a moment ago gets no time of its own.
+// TestYieldsBesideUpdates has no available pod for an hour. A pod that is updated in place since a moment ago gets no time of its own. One
+// that a hook keeps out of service since it was created does.
 func TestYieldsBesideUpdates(t *testing.T) {
 	t.Parallel()
-	for updating, want := range map[bool]time.Duration{false: time.Minute, true: -59 * time.Minute} {
+	for _, tt := range []struct {
+		updating bool
+		state    v1beta1.LifecycleState
+		want     time.Duration
+	}{
+		{false, "", time.Minute},
+		{true, "", -59 * time.Minute},
+		{true, v1beta1.LifecyclePreparingNormal, time.Minute},
+	} {
 		snap := snapshottest.Parse("random R=2 v1>v2", "a:v1. b:v2,")
-		snap.NoneSince, snap.Replicas[0].Updating = snap.Now.Add(-time.Hour), updating
-		if got := desired.Of(snap).YieldsAt.Sub(snap.Now); got != want {
-			t.Errorf("updating %t: the guard yields in %s, want %s", updating, got, want)
+		r := &snap.Replicas[0]
+		snap.NoneSince, r.Updating, r.State = snap.Now.Add(-time.Hour), tt.updating, tt.state
+		if got := desired.Of(snap).YieldsAt.Sub(snap.Now); got != tt.want {
+			t.Errorf("updating %t in state %q: the guard yields in %s, want %s", tt.updating, tt.state, got, tt.want)
 		}
 	}
 }

@@ -824,6 +824,12 @@ func TestHistoriesAgain(t *testing.T) {
 			"zone-up\nneighbors 40 3\nstorage 3Gi\nquota 2\nrewind 9 ControllerRevision\nweight 0 zone=a\nrelabel 0\nsettle", 25},
 		// A patch of a pod has no answer, and the kubelet writes that pod before it arrives.
 		{"identity Ordinal\nreplicas 3\nmaxUnavailable 1\nmaxSurge 2\nsettle\nimage app:broken\nrun 30s\npodsToDelete\nkill 0\nrewind 11", 100473},
+		// A hook keeps the only pod back, and another one is added.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preNormal! 1 Hold\nmark a b c 0 1 2\n" +
+			"image app:v2\nrun 2s\nsettle\nreplicas 2\nsettle", 0},
+		// A manager crashes just before an update in place has had its time.
+		{"replicas 3\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook preDelete 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\n" +
+			"restart\nsettle\nmaxSurge 1\nrestart\nimage app:v2-again", 10},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -151,6 +151,7 @@ func (p *processes) work(ctx context.Context, m *Manager) error {
 	}
 	w.checker.End()
 	if crashed {
+		w.crashed = w.Now()
 		w.Film.note(m.Name, "crashes")
 		p.start(ctx, m, w.Store.Version())
 		return nil

@@ -37,6 +37,8 @@ type World struct {
 	gates     *gates
 	refusals  *refusals
 	checker   *invariants.Checker
+	// crashed is when a manager last crashed.
+	crashed time.Time
 }
 
 // epoch returns the time at which every world begins.
@@ -125,10 +127,14 @@ func (w *World) Settle(ctx context.Context) error {
 	}
 }
 
-// lastWrite returns the time at which a manager last wrote something other than a status.
+// lastWrite returns the time at which a manager last wrote something other than a status, or crashed soon after that: the next one may
+// count its waits from then.
 func (w *World) lastWrite(start time.Time) time.Time {
 	if last := w.checker.LastWrite; last.After(start) {
-		return last
+		start = last
+	}
+	if w.crashed.After(start) && w.crashed.Sub(start) < quiet {
+		return w.crashed
 	}
 	return start
 }
