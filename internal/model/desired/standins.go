@@ -5,6 +5,7 @@ package desired
 
 import (
 	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -34,7 +35,8 @@ func StandIns(snap *snapshot.Set) int {
 }
 
 // standIn returns a function that reports whether a pod may stand in: it is at the update revision and not ready or, while no pod of
-// that revision is available, a broken stray.
+// that revision is available, a broken stray. One from which a policy takes the label of its revision may not: the policy makes a stray of
+// each new pod.
 func standIn(snap *snapshot.Set) func(*snapshot.Replica) bool {
 	works := works(snap)
 	return func(r *snapshot.Replica) bool {
@@ -44,7 +46,7 @@ func standIn(snap *snapshot.Set) func(*snapshot.Replica) bool {
 		case r.Revision == snap.Update.Name:
 			return !r.Ready
 		default:
-			return !works && !r.Updating && IsBrokenStray(snap, r)
+			return !works && !r.Updating && IsBrokenStray(snap, r) && !snap.Refusals[attempt.OfPod(attempt.Relabeling, r.Pod)].Altered
 		}
 	}
 }

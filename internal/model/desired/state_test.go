@@ -437,18 +437,25 @@ func TestStandIns(t *testing.T) {
 		config, state string
 		// none is for how long no pod has been ready; zero if one is.
 		none time.Duration
-		want int
+		// altered are how many of the pods do not get the label of their revision.
+		altered, want int
 	}{
-		{"random R=3 mu=1 surge=1 v1>v2", "a:v2. b:v2. c:v1+ d:v1+", 0, 1},
-		{"random R=3 mu=1 surge=1 v1>v2", "a:v2.@ b:v2. c:v1+ d:v1+", 0, 0},
-		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v1+ b:v2. c:v2. d:v1+", 0, 1},
-		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v2r b:v2. c:v2. d:v1+", 0, 0},
-		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Second, 1},
-		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Hour, 0},
+		{"random R=3 mu=1 surge=1 v1>v2", "a:v2. b:v2. c:v1+ d:v1+", 0, 0, 1},
+		{"random R=3 mu=1 surge=1 v1>v2", "a:v2.@ b:v2. c:v1+ d:v1+", 0, 0, 0},
+		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v1+ b:v2. c:v2. d:v1+", 0, 0, 1},
+		{"random R=3 p=1 mu=1 surge=1 v1>v2", "a:v2r b:v2. c:v2. d:v1+", 0, 0, 0},
+		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Second, 0, 1},
+		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Second, 1, 1},
+		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Second, 2, 0},
+		{"random R=3 mu=1 surge=1 v1>v3", "a:v2, b:v2, c:v2,", time.Hour, 0, 0},
 	} {
 		snap := snapshottest.Parse(tt.config, tt.state)
 		if tt.none > 0 {
 			snap.NoneSince = snap.Now.Add(-tt.none)
+		}
+		snap.Refusals = map[attempt.Key]snapshot.Refusal{}
+		for _, r := range snap.Replicas[:tt.altered] {
+			snap.Refusals[attempt.OfPod(attempt.Relabeling, r.Pod)] = snapshot.Refusal{Altered: true}
 		}
 		if got := desired.StandIns(snap); got != tt.want {
 			t.Errorf("%s for %s: %d stand in, want %d", tt.state, tt.none, got, tt.want)

@@ -830,6 +830,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A manager crashes just before an update in place has had its time.
 		{"replicas 3\nhistory 0\nsettle\npolicy InPlaceIfPossible\nhook preDelete 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nsettle\n" +
 			"restart\nsettle\nmaxSurge 1\nrestart\nimage app:v2-again", 10},
+		// A policy takes the label of their revision from all new pods, which find no node.
+		{"replicas 3\nhistory 0\nsettle\nrun 1m\nimage app:v3-bare\ncordon\napi-default\ntamper a\n" +
+			"rewrite pods controller-revision-hash-\nmaxSurge 4\nsettle", 93},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +
