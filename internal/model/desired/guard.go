@@ -192,12 +192,12 @@ func (s *State) admit(snap *snapshot.Set) {
 // ChanceLeft returns for how long a pod that came at the current revision instead of the update revision, or was updated in place to it, may
 // still become ready before it is moved there: until that works, a minute.
 func (g *guard) ChanceLeft(snap *snapshot.Set, r *snapshot.Replica) time.Duration {
-	if g.works || r.Revision != snap.Current.Name || snap.Update.Since <= 0 || r.Created < snap.Update.Since {
-		return 0
-	}
-	waited := snap.Now.Sub(r.UnavailableSince())
+	came, waited := r.Created, snap.Now.Sub(r.UnavailableSince())
 	if r.Restarting {
-		waited = min(waited, r.Waited)
+		came, waited = max(came, snap.Now.Add(-r.Waited).Unix()), min(waited, r.Waited)
+	}
+	if g.works || r.Revision != snap.Current.Name || snap.Update.Since <= 0 || came < snap.Update.Since {
+		return 0
 	}
 	return max(0, snapshot.Patience-waited)
 }

@@ -329,6 +329,28 @@ func TestCurrentRevisionIsTriedFirst(t *testing.T) {
 	}
 }
 
+// TestChanceLeft has a pod at the current revision from before the update revision was made, an hour ago. It has a minute from when it was
+// updated in place to go back, and none if that was earlier, or if it has been there since it was created.
+func TestChanceLeft(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		restarting   bool
+		waited, want time.Duration
+	}{
+		{true, 10 * time.Second, 50 * time.Second},
+		{true, 2 * time.Hour, 0},
+		{false, 0, 0},
+	} {
+		snap := snapshottest.Parse("random R=3 v1>v2", "a:v1, b:v2, c:v1+")
+		snap.Update.Since = snap.Now.Add(-time.Hour).Unix()
+		r := &snap.Replicas[0]
+		r.Restarting, r.Waited = tt.restarting, tt.waited
+		if got := desired.Of(snap).ChanceLeft(snap, r); got != tt.want {
+			t.Errorf("restarting %t for %s: %s left, want %s", tt.restarting, tt.waited, got, tt.want)
+		}
+	}
+}
+
 // TestYieldsBesideUpdates has no available pod for an hour. A pod that is updated in place since a moment ago gets no time of its own. One
 // that a hook keeps out of service since it was created does.
 func TestYieldsBesideUpdates(t *testing.T) {

@@ -833,6 +833,19 @@ func TestHistoriesAgain(t *testing.T) {
 		// A policy takes the label of their revision from all new pods, which find no node.
 		{"replicas 3\nhistory 0\nsettle\nrun 1m\nimage app:v3-bare\ncordon\napi-default\ntamper a\n" +
 			"rewrite pods controller-revision-hash-\nmaxSurge 4\nsettle", 93},
+		// Surge that has become a member is broken at both revisions, and was created before the newer one.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\npolicy InPlaceIfPossible\nhook preNormal! 4 Hold\n" +
+			"mark a b c 0 1 2\nimage app:v2\nrun 2s\nforge state=nonsense 0\nstart 3\nimage app:slow\ndeny-image app:v2\nstart 2\nexpensive 1", 12},
+		// A manager crashes again and again while the name of the only pod is taken.
+		{"identity Ordinal\nclaims data\nbudget Auto\nsettle\nimage app:v1\nzone-up\nreserve 1-2\nzone-up\nrelabel 0\ngarble-revisions\nleave\n" +
+			"neighbors 0 4\nspecify 4\nunmark 5\nabort\nforget-claims\nslow-collector 20s\nhistory 2\npartition 2\n" +
+			"annotate kubectl.kubernetes.io/restartedAt=2\nforget\ncordon-node a\nundate 1\nfail 0\nsettle", 1},
+		// Recreate takes a pod out of range whose revision is lost, and whose template gives another pod since the API server has a default.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\ndomains zone\nmaxUnavailable 2\nsettle\n" +
+			"steps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n" +
+			"settle\nstrategy Recreate\nsettle\nreplicas 2\nabort\napi-default\n" +
+			"forget-update\nstorage 1Gi\nresync\nrefuse delete claims quota\ndeny-image app:v2\ndeny-image app:v3\nrestart\n" +
+			"management OrderedReady\nwhenDeleted Delete\nkill 0\nreserve 2,4\nforge surge=true 3\nstart 0\nzone-up", 1670},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

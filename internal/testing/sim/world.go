@@ -127,14 +127,14 @@ func (w *World) Settle(ctx context.Context) error {
 	}
 }
 
-// lastWrite returns the time at which a manager last wrote something other than a status, or crashed soon after that: the next one may
-// count its waits from then.
+// lastWrite returns the time at which a manager last wrote something other than a status. It is up to quiet later if a manager has crashed
+// since: the next one may count its waits from then.
 func (w *World) lastWrite(start time.Time) time.Time {
 	if last := w.checker.LastWrite; last.After(start) {
 		start = last
 	}
-	if w.crashed.After(start) && w.crashed.Sub(start) < quiet {
-		return w.crashed
+	if w.crashed.After(start) {
+		start = start.Add(min(w.crashed.Sub(start), quiet))
 	}
 	return start
 }

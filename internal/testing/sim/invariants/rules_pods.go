@@ -209,12 +209,12 @@ func (v order) goesInOrder(pod *corev1.Pod) string {
 
 // recreated reports whether Recreate deletes a pod because of its revision.
 func (v order) recreated(pod *corev1.Pod) bool {
-	wanted, revision := v.world.VersionOf(&v.set.Spec.Template), v.set.Status.UpdateRevision
+	wanted, revision, runs := v.world.VersionOf(&v.set.Spec.Template), v.set.Status.UpdateRevision, guard{v.verdict}.runsSpec(pod)
 	if v.world.Rejected(v.set) {
-		wanted, revision = v.world.VersionNamed(v.set.Status.CurrentRevision), v.set.Status.CurrentRevision
+		wanted, revision, runs = v.world.VersionNamed(v.set.Status.CurrentRevision), v.set.Status.CurrentRevision, true
 	}
 	strategy := &v.set.Spec.UpdateStrategy
-	old := v.world.Version(pod) != wanted || pod.Labels[v1beta1.RevisionLabel] != revision // a default makes another revision of the same version
+	old := v.world.Version(pod) != wanted || pod.Labels[v1beta1.RevisionLabel] != revision || !runs // a default makes another revision of the same version
 	return strategy.Type == v1beta1.RecreateStrategy && !strategy.RollingUpdate.Paused && old
 }
 
