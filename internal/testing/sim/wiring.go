@@ -151,7 +151,9 @@ func (p *processes) work(ctx context.Context, m *Manager) error {
 	}
 	w.checker.End()
 	if crashed {
-		w.crashed = w.Now()
+		if w.neighbors.noisy+w.neighbors.hanging == 0 { // beside these it crashes again and again
+			w.crashed = w.Now()
+		}
 		w.Film.note(m.Name, "crashes")
 		p.start(ctx, m, w.Store.Version())
 		return nil
