@@ -211,10 +211,7 @@ func yieldsAt(snap *snapshot.Set) time.Time {
 		return time.Time{}
 	}
 	at, protects := snap.NoneSince, guarded(snap)
-	tried := !protects || !snap.Lacks() || snap.Unseen > 0 || snap.Preflights[snap.Current.Name].Refuses() // at the current revision
-	for id := range snap.Replacing {
-		tried = tried || moved(snap, id)
-	}
+	tried := !protects || !triesCurrent(snap)
 	for r := range snap.Unsteady() {
 		if !protects || r.Pod == nil || snap.Condemned(r) || r.Updating && r.State != v1beta1.LifecyclePreparingNormal || r.Revision != snap.Current.Name {
 			continue
@@ -231,6 +228,17 @@ func yieldsAt(snap *snapshot.Set) time.Time {
 		return time.Time{}
 	}
 	return at.Add(snapshot.Patience)
+}
+
+// triesCurrent reports whether a missing member, if none is at the current revision, comes there before the guard yields. It does not if a
+// move may have taken it from there, or if the API server refuses it.
+func triesCurrent(snap *snapshot.Set) bool {
+	for id := range snap.Replacing {
+		if moved(snap, id) {
+			return false
+		}
+	}
+	return snap.Lacks() && snap.Unseen == 0 && !snap.Preflights[snap.Current.Name].Refuses()
 }
 
 // yielded reports whether the guard lets broken pods pass, given when it does.

@@ -209,7 +209,7 @@ func (v order) goesInOrder(pod *corev1.Pod) string {
 
 // recreated reports whether Recreate deletes a pod because of its revision.
 func (v order) recreated(pod *corev1.Pod) bool {
-	wanted, revision, runs := v.world.VersionOf(&v.set.Spec.Template), v.set.Status.UpdateRevision, guard{v.verdict}.runsSpec(pod)
+	wanted, revision, runs := v.world.VersionOf(&v.set.Spec.Template), v.set.Status.UpdateRevision, guard(v).runsSpec(pod)
 	if v.world.Rejected(v.set) {
 		wanted, revision, runs = v.world.VersionNamed(v.set.Status.CurrentRevision), v.set.Status.CurrentRevision, true
 	}
