@@ -846,6 +846,11 @@ func TestHistoriesAgain(t *testing.T) {
 			"settle\nstrategy Recreate\nsettle\nreplicas 2\nabort\napi-default\n" +
 			"forget-update\nstorage 1Gi\nresync\nrefuse delete claims quota\ndeny-image app:v2\ndeny-image app:v3\nrestart\n" +
 			"management OrderedReady\nwhenDeleted Delete\nkill 0\nreserve 2,4\nforge surge=true 3\nstart 0\nzone-up", 1670},
+		// All pods of a bad template were recreated at once, and are corrected under another strategy.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\ndefaults left-out\n" +
+			"settle\ndeny-image app:v3\nweight 1 zone=a\nsettle\n" +
+			"settle\nquota none\nlabel-back b\nstranger btr7l\nstrategy Recreate\nreject j\nuncordon\nresize 300m b 1\nquota 2\n" +
+			"rewind 9 ControllerRevision\nimage app:missing\norphan xpb4r\nresize 300m c 2\nquota none\nrestart", 25},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

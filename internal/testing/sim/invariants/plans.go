@@ -181,14 +181,17 @@ func (v guard) servedAt() time.Time {
 	return s.servedAt
 }
 
-// tried reports whether a pod at the current revision was not ready for a minute.
+// tried reports whether a pod at the current revision was not ready for a minute, or a manager has deleted pods that were not ready: it moves
+// them then.
 func (v guard) tried() bool {
 	fails := func(pod *corev1.Pod, until time.Time) bool {
 		return pod != nil && OwnerOf(pod) == v.set.UID && v.world.Version(pod) == v.world.VersionNamed(v.set.Status.CurrentRevision) &&
 			!IsReady(pod) && until.Sub(unreadySince(pod)) >= time.Minute
 	}
 	for e := range v.world.Store.History(apiserver.Pods) {
-		if before, _ := e.Old.(*corev1.Pod); fails(before, e.At) {
+		before, _ := e.Old.(*corev1.Pod)
+		moves := e.Verb == apiserver.Delete && v.checker.managers[e.Actor] && e.At.After(v.servedAt()) && before != nil && !IsReady(before)
+		if moves || fails(before, e.At) {
 			return true
 		}
 	}
