@@ -172,7 +172,8 @@ func ask(snap *snapshot.Set, revision string, p *action.Plan) {
 }
 
 // heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
-// share, or for itself alone. A claim that was refused holds no pod that needs none. Where the last pod was accepted and altered, a dry run comes before the next one.
+// share, or for itself alone. A claim that was refused holds no pod that needs none. Where the last pod was accepted and altered, a
+// dry run comes before the next one.
 func heldByRefusal(snap *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if answer := snap.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 || answer.Altered && answer.Refusal != "" {
 		p.Hold(action.HeldByPreflight, snap.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
