@@ -230,15 +230,15 @@ func yieldsAt(snap *snapshot.Set) time.Time {
 	return at.Add(snapshot.Patience)
 }
 
-// triesCurrent reports whether a missing member, if none is at the current revision, comes there before the guard yields. It does not if a
-// move may have taken it from there, or if the API server refuses it.
+// triesCurrent reports whether a missing member, if none is at the current revision, comes there before the guard yields. It does not if one
+// was there since no pod has been ready, if a move may have taken it from there, or if the API server refuses it.
 func triesCurrent(snap *snapshot.Set) bool {
 	for id := range snap.Replacing {
 		if moved(snap, id) {
 			return false
 		}
 	}
-	return snap.Lacks() && snap.Unseen == 0 && !snap.Preflights[snap.Current.Name].Refuses()
+	return snap.Lacks() && !snap.TriedCurrent && snap.Unseen == 0 && !snap.Preflights[snap.Current.Name].Refuses()
 }
 
 // yielded reports whether the guard lets broken pods pass, given when it does.

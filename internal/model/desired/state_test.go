@@ -306,10 +306,11 @@ func TestCurrentRevisionIsTriedFirst(t *testing.T) {
 	for name, tt := range map[string]struct {
 		state, replacing, refusal string
 		unseen                    int
-		want                      bool
+		tried, want               bool
 	}{
 		"no pod is at it":            {state: "a:v2,"},
 		"one is":                     {state: "a:v1,", want: true},
+		"one was":                    {state: "a:v2,", tried: true, want: true},
 		"one is updated":             {state: "a:v2,", replacing: "v2", want: true},
 		"one may have been updated":  {state: "a:v2,", unseen: 1, want: true},
 		"one is replaced":            {state: "a:v2,", replacing: "v1"},
@@ -318,7 +319,7 @@ func TestCurrentRevisionIsTriedFirst(t *testing.T) {
 		"none is at either revision": {state: "a:v0,"},
 	} {
 		snap := snapshottest.Parse("random R=2 v1>v2", tt.state)
-		snap.NoneSince, snap.Unseen = snap.Now.Add(-time.Hour), tt.unseen
+		snap.NoneSince, snap.Unseen, snap.TriedCurrent = snap.Now.Add(-time.Hour), tt.unseen, tt.tried
 		if tt.replacing != "" {
 			snap.Replacing = map[string]string{"b": tt.replacing}
 		}

@@ -76,8 +76,10 @@ type Past struct {
 	// Reached is how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. A missing
 	// pod below it was lost or taken, and the limit on creation does not concern its successor.
 	Reached int
-	// NoneSince is since when no pod has been ready; zero if one is, or if none is wanted.
-	NoneSince time.Time
+	// NoneSince is since when no pod has been ready; zero if one is, or if none is wanted. TriedCurrent is true if a pod at the current
+	// revision has been there since.
+	NoneSince    time.Time
+	TriedCurrent bool
 	// Vacated are the failure domains of pods that are gone and have no successor yet, by identity. Those that were gone when the
 	// manager started are not among them.
 	Vacated map[string]Domain

@@ -55,6 +55,8 @@ type Memory struct {
 	// noneSince is since when the set has had no available pod; zero if it has one. looked is true if it was looked at before.
 	noneSince time.Time
 	looked    bool
+	// triedCurrent is true if a pod at the current revision has been there since.
+	triedCurrent bool
 }
 
 // marks are the highest numbers that a set has reached.
@@ -134,6 +136,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.snap.FindSteady()
 	o.snap.Unseen = o.unseen()
 	o.snap.NoneSince = o.noneSince()
+	o.snap.TriedCurrent = o.triedCurrent()
 	o.snap.Vacated = homes{&o}.vacated()
 	o.snap.Replacing = o.replacing()
 	o.snap.Blocked = o.nameless()

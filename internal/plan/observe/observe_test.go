@@ -279,3 +279,35 @@ func TestLeaving(t *testing.T) {
 		}
 	}
 }
+
+// TestTriedCurrent remembers that a pod at the current revision was there while none was ready, until one is.
+func TestTriedCurrent(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas = new(int32(2))
+	pod := func(id, revision string, ready bool) *corev1.Pod {
+		p := seenPod(id, id, 1, 900)
+		p.Labels = map[string]string{"app": "web", v1beta1.RevisionLabel: revision}
+		if !ready {
+			p.Status.Conditions = nil
+		}
+		return p
+	}
+	const current = ""
+	memory := &Memory{}
+	for i, look := range []struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		{pod("aaaaa", "web-2", false), false},
+		{pod("bbbbb", current, false), true},
+		{pod("ccccc", "web-2", false), true},
+		{pod("fffff", "web-2", true), false},
+		{pod("ddddd", "web-2", false), false},
+		{pod("eeeee", current, true), false},
+	} {
+		if got := lookAgain(memory, set, look.pod).TriedCurrent; got != look.want {
+			t.Errorf("look %d: tried %t, want %t", i, got, look.want)
+		}
+	}
+}

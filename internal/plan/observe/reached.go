@@ -3,7 +3,12 @@
 
 package observe
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"rollset.dev/rollset/internal/model/snapshot"
+)
 
 // reached returns how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. Memory
 // knows it better than a status that is not written yet. A status that has changed knows better than memory: it was
@@ -44,4 +49,12 @@ func (o *observer) noneSince() time.Time {
 	}
 	m.looked = true
 	return m.noneSince
+}
+
+// triedCurrent reports whether a pod at the current revision has been there since no pod has been ready.
+func (o *observer) triedCurrent() bool {
+	there := func(r snapshot.Replica) bool { return r.Active() && r.Revision == o.snap.Current.Name }
+	m := o.memory
+	m.triedCurrent = !m.noneSince.IsZero() && (m.triedCurrent || slices.ContainsFunc(o.snap.Replicas, there))
+	return m.triedCurrent
 }

@@ -851,6 +851,17 @@ func TestHistoriesAgain(t *testing.T) {
 			"settle\ndeny-image app:v3\nweight 1 zone=a\nsettle\n" +
 			"settle\nquota none\nlabel-back b\nstranger btr7l\nstrategy Recreate\nreject j\nuncordon\nresize 300m b 1\nquota 2\n" +
 			"rewind 9 ControllerRevision\nimage app:missing\norphan xpb4r\nresize 300m c 2\nquota none\nrestart", 25},
+		// One member can never come, and the others are broken at both revisions.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nmaxUnavailable 0%\n" +
+			"image app:v2-again\nrefuse any 2 forbidden\nreplicas 5\ncordon\nsettle", 1},
+		// A manager that has started again meets places that are empty, and cannot know of which pods.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preNormal! 1 Proceed\nmark a b c 0 1 2\n" +
+			"image app:v2\nrun 2s\ndeadline 8\nimage app:v2\nstart 3\ndefaults left-out\nstart 3\nreserve 1-2\nresync\nmark 0\n" +
+			"management Parallel\nstranger 3\nrewrite pods app=other create\nstart 3\nsettle\ntaint-node a karpenter.sh/disrupted\n" +
+			"slow-collector 2m\ndeadline 8\nreplicas 5\nrewind 9 ControllerRevision\nimage app:v3-bare\norphan 6\nsettle", 1},
+		// A plan moves a pod that was added and has not been available yet, and one of another failure domain.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n" +
+			"settle", 110786},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

@@ -171,7 +171,6 @@ func (p *places) leaves(pod *corev1.Pod, e *apiserver.Entry) {
 	home, moved := p.home(pod)
 	added := p.adds(pod)
 	delete(p.homes, pod.UID)
-	delete(p.added, pod.UID)
 	switch {
 	case pod.Labels[v1beta1.SurgeLabel] == "true", added:
 		return

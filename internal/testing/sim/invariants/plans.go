@@ -181,12 +181,15 @@ func (v guard) servedAt() time.Time {
 	return s.servedAt
 }
 
-// tried reports whether a pod at the current revision was not ready for a minute, or a manager has deleted pods that were not ready: it moves
-// them then.
+// tried reports whether a pod at the current revision was not ready for a minute, or whether that may have been: the manager has started
+// again, or managers have deleted pods that were not ready, as they do to move them.
 func (v guard) tried() bool {
 	fails := func(pod *corev1.Pod, until time.Time) bool {
 		return pod != nil && OwnerOf(pod) == v.set.UID && v.world.Version(pod) == v.world.VersionNamed(v.set.Status.CurrentRevision) &&
 			!IsReady(pod) && until.Sub(unreadySince(pod)) >= time.Minute
+	}
+	if v.checker.born[v.Actor] > 0 {
+		return true
 	}
 	for e := range v.world.Store.History(apiserver.Pods) {
 		before, _ := e.Old.(*corev1.Pod)

@@ -70,14 +70,14 @@ func preparing(pod *corev1.Pod) bool {
 }
 
 // lacks reports whether a pod of the set is unavailable and holds other domains. Pods without a node are in no domain, unless they
-// take the place of others. Pods that are added, and surge that starts, are not needed yet, and a terminating pod is not missed
-// once there are enough others.
+// take the place of others. Pods that are added, and surge that starts, are not needed yet, also if the same plan deletes them. A
+// terminating pod is not missed once there are enough others.
 func (v domains) lacks(pod *corev1.Pod) bool {
 	_, moved := v.checker.places.home(pod)
 	known, ok := v.view.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
 	unplaced := pod.Spec.NodeName == "" || ok && known.Spec.NodeName == "" // the answer to a write may show more, after the plan was made
 	switch {
-	case unplaced && !moved, v.checker.places.adds(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1beta1.SurgeLabel] == "true":
+	case unplaced && !moved, v.checker.places.adds(pod) && (!isGoing(pod) || v.checker.outline.deletes[apiserver.KeyOf(pod)]), v.outside(pod), v.isAvailable(pod), pod.Labels[v1beta1.SurgeLabel] == "true":
 		return false
 	case pod.DeletionTimestamp != nil:
 		return v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)
