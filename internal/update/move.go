@@ -34,6 +34,8 @@ type mover struct {
 	moving map[*corev1.Pod]bool
 	// resizing counts, for each revision, the pods that get other resources while they serve.
 	resizing map[string]int
+	// refusedClaims holds, for each revision, whose claims the API server refuses, and why; nil until that is asked for.
+	refusedClaims map[string]string
 }
 
 // transition is a move from one revision to another.
@@ -217,13 +219,25 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 // claimless returns why a claim that a successor needs would not be made: a place at its revision waits for one that the API server refuses.
 // Where that accepts the pod at another revision, pods would come and go in turn.
 func (v *mover) claimless(revision, needs string) string {
-	for _, place := range v.budget.state.Places {
-		refusal := v.snap.Refusal(attempt.Key{Verb: attempt.Creating, Object: place.ID})
-		if place.Revision == revision && refusal.OfClaim && refusal.Message != "" {
-			return fmt.Sprintf("revision %s needs claim %s, and the API server refuses those of %s: %s", revision, needs, v.snap.PodName(place.ID), refusal.Message)
-		}
+	if v.refusedClaims == nil {
+		v.refusedClaims = refusedClaims(v.snap, v.budget.state.Places)
+	}
+	if whose := v.refusedClaims[revision]; whose != "" {
+		return fmt.Sprintf("revision %s needs claim %s, and the API server refuses those of %s", revision, needs, whose)
 	}
 	return ""
+}
+
+// refusedClaims returns for each revision a place whose claim was refused when last tried, and why.
+func refusedClaims(snap *snapshot.Set, places []desired.Place) map[string]string {
+	refused := map[string]string{}
+	for _, place := range places {
+		refusal := snap.Refusal(attempt.Key{Verb: attempt.Creating, Object: place.ID})
+		if refused[place.Revision] == "" && refusal.OfClaim && refusal.Message != "" {
+			refused[place.Revision] = snap.PodName(place.ID) + ": " + refusal.Message
+		}
+	}
+	return refused
 }
 
 // unsized holds a pod that would get other resources while a quota refuses them to all pods.
