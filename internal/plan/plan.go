@@ -112,8 +112,9 @@ func leaveAside(snap *snapshot.Set, p action.Plan) action.Plan {
 	rests := func(a action.Action) bool {
 		k := action.KeyOf(a)
 		refusal := snap.Refusal(k)
+		create, creates := a.(action.Create)
 		switch {
-		case refusal.Retry <= 0:
+		case refusal.Retry <= 0, creates && refusal.OfClaim && !snap.LacksClaims(create.ID, create.Revision):
 			return false
 		case refusal.Message == "":
 			p.Wake(refusal.Retry)
