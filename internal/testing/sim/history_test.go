@@ -854,7 +854,7 @@ func TestHistoriesAgain(t *testing.T) {
 		// One member can never come, and the others are broken at both revisions.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nmaxUnavailable 0%\n" +
 			"image app:v2-again\nrefuse any 2 forbidden\nreplicas 5\ncordon\nsettle", 1},
-		// A manager that has started again meets places that are empty, and cannot know of which pods.
+		// A manager that has started again meets empty places. It cannot know whose they were.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\npolicy Recreate\nhook preNormal! 1 Proceed\nmark a b c 0 1 2\n" +
 			"image app:v2\nrun 2s\ndeadline 8\nimage app:v2\nstart 3\ndefaults left-out\nstart 3\nreserve 1-2\nresync\nmark 0\n" +
 			"management Parallel\nstranger 3\nrewrite pods app=other create\nstart 3\nsettle\ntaint-node a karpenter.sh/disrupted\n" +
