@@ -862,6 +862,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A plan moves a pod that was added and has not been available yet, and one of another failure domain.
 		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n" +
 			"settle", 110786},
+		// A pod ends while its claim is changed, and the next claim is asked for.
+		{"replicas 3\nclaims data\non-drain Replace\nsettle\ncordon-node a\nbudget Auto\nsettle\ntaint-node a karpenter.sh/disrupted\n" +
+			"reject d\nattributes gold\nsettle", 11901},
 		// The revision of a pod is lost under OnDelete, and the pod gets the label of another one that would give the same.
 		{"identity Ordinal\nsettle\nrun 1m\nstrategy OnDelete\nquota none\nreplicas 3\nreserve 1\nannotate kubectl.kubernetes.io/restartedAt=2\nweight 0 zone=a\n" +
 			"uncordon\nsettle\nannotate team=b\ncrash c 3s\nabort\ngarble 6\nskew -20s\ndefaults left-out\ntolerate\ncordon-node b\ncrash b 2s\n" +

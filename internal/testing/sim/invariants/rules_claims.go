@@ -229,10 +229,10 @@ func (v claims) knownClaim(key apiserver.Key) *corev1.PersistentVolumeClaim {
 }
 
 // waitsForClaim reports whether a claim of a pod that stays, as the manager knows it, is not as it was asked to be, and is none of the
-// pod of another claim.
+// pod of another claim. One that has ended is replaced, and uses no claim.
 func (v claims) waitsForClaim(pod *corev1.Pod, other client.Object, undone func(*corev1.PersistentVolumeClaim) bool) bool {
 	mounted := ClaimsOf(pod)
-	if pod.DeletionTimestamp != nil || slices.Contains(mounted, apiserver.KeyOf(other)) {
+	if !IsActive(pod) || slices.Contains(mounted, apiserver.KeyOf(other)) {
 		return false
 	}
 	return slices.ContainsFunc(mounted, func(key apiserver.Key) bool {
