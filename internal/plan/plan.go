@@ -114,7 +114,7 @@ func leaveAside(snap *snapshot.Set, p action.Plan) action.Plan {
 		refusal := snap.Refusal(k)
 		create, creates := a.(action.Create)
 		switch {
-		case refusal.Retry <= 0, creates && refusal.OfClaim && !snap.LacksClaims(create.ID, create.Revision):
+		case refusal.Retry <= 0, creates && snap.Spares(refusal, create.ID, create.Revision):
 			return false
 		case refusal.Message == "":
 			p.Wake(refusal.Retry)

@@ -181,7 +181,7 @@ func heldByRefusal(snap *snapshot.Set, place desired.Place, p *action.Plan) bool
 		return true
 	}
 	for _, k := range []attempt.Key{attempt.AnyCreate(), {Verb: attempt.Creating, Object: place.ID}} {
-		if snap.LeavesAside(k) && (!snap.Refusal(k).OfClaim || snap.LacksClaims(place.ID, place.Revision)) {
+		if snap.LeavesAside(k) && !snap.Spares(snap.Refusal(k), place.ID, place.Revision) {
 			p.LeaveAside(snap, k, snap.PodName(place.ID))
 			return true
 		}

@@ -33,10 +33,14 @@ func (s *Set) LostClaim(id, revision string) string {
 		"put it back into spec.volumeClaimTemplates, or create the claim", identity.ClaimName(s.Name, claim.Name, id), claim.Name, revision)
 }
 
-// LacksClaims reports whether a pod of a revision would mount a claim that does not exist.
-func (s *Set) LacksClaims(id, revision string) bool {
+// Spares reports whether a refusal does not concern the pod of an identity at a revision: the API server refused a claim, and that pod needs
+// no new one.
+func (s *Set) Spares(refusal Refusal, id, revision string) bool {
+	if !refusal.OfClaim {
+		return false
+	}
 	_, lacks := s.lackedClaim(id, revision, func(ClaimTemplate) bool { return true })
-	return lacks
+	return !lacks
 }
 
 // lackedClaim returns the first of some claim templates of a revision from which an identity has no claim.
